@@ -1,0 +1,1 @@
+#include <residua/dispatch_implementation.hpp>

@@ -1,0 +1,202 @@
+/// \file
+/// The implementation of dispatch.hpp: every kernel for every target, and the choice between them. Exactly one unit of
+/// a program compiles this file, and includes nothing else; in CMake the target `residua::dispatch` does. It needs
+/// Highway's headers, which say how to compile a function for an instruction set that the unit's flags do not have;
+/// without them there is only the scalar target. It needs no library.
+#ifndef RESIDUA_DISPATCH_IMPLEMENTATION_HPP
+#define RESIDUA_DISPATCH_IMPLEMENTATION_HPP
+
+#if defined(HWY_HIGHWAY_INCLUDED) || defined(HIGHWAY_HWY_FOREACH_TARGET_H_)
+#error "residua: dispatch_implementation.hpp needs a unit of its own, without any other use of Highway"
+#endif
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <residua/dispatch.hpp>
+
+// g++ 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
+#if __has_include(<hwy/highway.h>) && defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__))
+// AVX2, AVX-512 and NEON are enough: what lies between runs the same code, what lies below has no fused multiply-add.
+// The two fallbacks of Highway stay enabled, since it must have a target that the unit's own flags can run.
+#define HWY_COMPILE_ALL_ATTAINABLE
+#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_NEON | HWY_EMU128 | HWY_SCALAR))
+#define HWY_TARGET_INCLUDE "residua/kernels/dispatch_pass.inc.hpp"
+#include <hwy/foreach_target.h>
+// and the target that foreach_target.h leaves to the end
+#include <residua/kernels/dispatch_pass.inc.hpp>
+#define RESIDUA_DISPATCH_HAS(target) ((HWY_TARGETS & (target)) != 0)
+#else
+#define RESIDUA_DISPATCH_HAS(target) 0
+#endif
+
+#define RESIDUA_PASS residua::dispatch::RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)
+#define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
+#include <residua/kernels/all.inc.hpp>
+#undef RESIDUA_PASS_BACKEND
+#undef RESIDUA_PASS
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
+namespace residua::dispatch {
+inline namespace RESIDUA_ABI_VERSION {
+namespace detail {
+
+// What this program has, from the least to the best: each implies those before it.
+inline constexpr target compiled[] = {
+    target::scalar,
+#if RESIDUA_DISPATCH_HAS(HWY_NEON)
+    target::neon,
+#endif
+#if RESIDUA_DISPATCH_HAS(HWY_AVX2)
+    target::avx2,
+#endif
+#if RESIDUA_DISPATCH_HAS(HWY_AVX3)
+    target::avx512,
+#endif
+};
+
+inline bool runs_here(target t) noexcept
+{
+    switch (t) {
+        case target::scalar: return true;
+        case target::neon:
+#if defined(__aarch64__)
+            return true;
+#else
+            return false;
+#endif
+        case target::avx2:
+#if defined(__x86_64__)
+            // all that Highway's AVX2 target lets the compiler use; every CPU with AVX2 and FMA has F16C
+            return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi")
+                   && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("aes")
+                   && __builtin_cpu_supports("pclmul");
+#else
+            return false;
+#endif
+        case target::avx512:
+#if defined(__x86_64__)
+            return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
+                   && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")
+                   && __builtin_cpu_supports("avx512cd");
+#else
+            return false;
+#endif
+    }
+    return false;
+}
+
+inline std::size_t count_usable() noexcept
+{
+    std::size_t n = 0;
+    for (const target t : compiled) {
+        if (!runs_here(t)) break;
+        ++n;
+    }
+    return n;
+}
+
+// -1: not yet asked.
+inline constinit std::atomic<int> chosen{-1};
+
+}  // namespace detail
+
+std::span<const target> targets() noexcept { return {detail::compiled, detail::count_usable()}; }
+
+target active() noexcept
+{
+    const int now = detail::chosen.load(std::memory_order_relaxed);
+    if (now >= 0) return static_cast<target>(now);
+    const auto best = targets().back();
+    detail::chosen.store(static_cast<int>(best), std::memory_order_relaxed);
+    return best;
+}
+
+bool force(target t) noexcept
+{
+    for (const target usable : targets()) {
+        if (usable == t) {
+            detail::chosen.store(static_cast<int>(t), std::memory_order_relaxed);
+            return true;
+        }
+    }
+    return false;
+}
+
+void release() noexcept { detail::chosen.store(-1, std::memory_order_relaxed); }
+
+std::string_view name(target t) noexcept
+{
+    switch (t) {
+        case target::scalar: return "scalar";
+        case target::neon: return "neon";
+        case target::avx2: return "avx2";
+        case target::avx512: return "avx512";
+    }
+    return "?";
+}
+
+namespace kernels {
+
+#if RESIDUA_DISPATCH_HAS(HWY_NEON)
+#define RESIDUA_CASE_NEON(name, arguments) \
+    case target::neon: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_NEON)::name<T> arguments;
+#else
+#define RESIDUA_CASE_NEON(name, arguments)
+#endif
+#if RESIDUA_DISPATCH_HAS(HWY_AVX2)
+#define RESIDUA_CASE_AVX2(name, arguments) \
+    case target::avx2: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX2)::name<T> arguments;
+#else
+#define RESIDUA_CASE_AVX2(name, arguments)
+#endif
+#if RESIDUA_DISPATCH_HAS(HWY_AVX3)
+#define RESIDUA_CASE_AVX512(name, arguments) \
+    case target::avx512: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX3)::name<T> arguments;
+#else
+#define RESIDUA_CASE_AVX512(name, arguments)
+#endif
+
+#define RESIDUA_DEFINE(result, name, parameters, arguments)                               \
+    template <class T>                                                                    \
+    result name parameters                                                                \
+    {                                                                                     \
+        switch (active()) {                                                               \
+            RESIDUA_CASE_AVX512(name, arguments)                                          \
+            RESIDUA_CASE_AVX2(name, arguments)                                            \
+            RESIDUA_CASE_NEON(name, arguments)                                            \
+            default: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)::name<T> arguments; \
+        }                                                                                 \
+    }
+RESIDUA_KERNELS(RESIDUA_DEFINE)
+
+#define RESIDUA_INSTANTIATE(result, name, parameters, arguments) template result name<T> parameters;
+#define T float
+RESIDUA_KERNELS(RESIDUA_INSTANTIATE)
+#undef T
+#define T double
+RESIDUA_KERNELS(RESIDUA_INSTANTIATE)
+#undef T
+
+#undef RESIDUA_INSTANTIATE
+#undef RESIDUA_DEFINE
+#undef RESIDUA_CASE_AVX512
+#undef RESIDUA_CASE_AVX2
+#undef RESIDUA_CASE_NEON
+
+}  // namespace kernels
+}  // namespace RESIDUA_ABI_VERSION
+}  // namespace residua::dispatch
+
+#endif

@@ -1,0 +1,25 @@
+// One pass of the library: its vectors and its kernels, for one instruction set. The includer has chosen the backend
+// (RESIDUA_PASS_BACKEND), the namespace (RESIDUA_PASS) and, for Highway, the target; a static unit makes one pass,
+// the run-time dispatch one for each target. These files have no include guard and open the namespace themselves.
+
+// clang-format off
+#include <residua/simd/guard.inc.hpp>
+#include <residua/simd/twice.inc.hpp>
+#if RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_XSIMD
+#include <residua/simd/xsimd.inc.hpp>
+#elif RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_HIGHWAY
+#include <residua/simd/highway.inc.hpp>
+#else
+#include <residua/simd/scalar.inc.hpp>
+#endif
+#include <residua/simd/lanes.inc.hpp>
+#include <residua/simd/elementary.inc.hpp>
+
+#include <residua/kernels/drivers.inc.hpp>
+#include <residua/kernels/elementary.inc.hpp>
+#include <residua/kernels/residual.inc.hpp>
+#include <residua/kernels/rms_norm.inc.hpp>
+#include <residua/kernels/swiglu.inc.hpp>
+#include <residua/kernels/softmax.inc.hpp>
+#include <residua/kernels/matvec.inc.hpp>
+// clang-format on

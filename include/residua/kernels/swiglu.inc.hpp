@@ -1,0 +1,87 @@
+// The gated feed-forward activations: SwiGLU and its clamped and capped forms.
+
+namespace RESIDUA_PASS {
+
+/// silu(gate) up
+struct swiglu_of {
+    template <class V>
+    RESIDUA_INLINE V operator()(V gate, V up) const
+    {
+        return logistic_product(gate, V::broadcast(1), up);
+    }
+};
+template <class T>
+inline void swiglu(rows<T> y, rows<const T> gate, rows<const T> up)
+{
+    map(swiglu_of{}, y, gate, up);
+}
+
+/// x, at most limit; a NaN stays.
+template <class V>
+RESIDUA_INLINE V from_above(V x, V limit)
+{
+    return min(limit, x);
+}
+template <class V>
+RESIDUA_INLINE V on_both_sides(V x, V limit)
+{
+    return max(-limit, min(limit, x));
+}
+
+/// DeepSeek: the gate clamped from above, up on both sides, both before the activation.
+template <class T>
+struct clamped_swiglu_of {
+    T limit;
+
+    template <class V>
+    RESIDUA_INLINE V operator()(V gate, V up) const
+    {
+        const V most = V::broadcast(limit);
+        return logistic_product(from_above(gate, most), V::broadcast(1), on_both_sides(up, most));
+    }
+};
+template <class T>
+inline void clamped_swiglu(rows<T> y, rows<const T> gate, rows<const T> up, T limit)
+{
+    map(clamped_swiglu_of<T>{limit}, y, gate, up);
+}
+
+/// GPT-OSS: clamped likewise; (up + 1) gate sigmoid(alpha gate).
+template <class T>
+struct gpt_oss_swiglu_of {
+    T limit, alpha;
+
+    template <class V>
+    RESIDUA_INLINE V operator()(V gate, V up) const
+    {
+        const V most = V::broadcast(limit);
+        return logistic_product(from_above(gate, most), V::broadcast(alpha),
+                                on_both_sides(up, most) + V::broadcast(1));
+    }
+};
+template <class T>
+inline void gpt_oss_swiglu(rows<T> y, rows<const T> gate, rows<const T> up, T limit, T alpha)
+{
+    map(gpt_oss_swiglu_of<T>{limit, alpha}, y, gate, up);
+}
+
+/// SiTU-GLU: beta tanh(gate / beta) sigmoid(gate) * cap tanh(up / cap).
+template <class T>
+struct situ_glu_of {
+    T beta, cap;
+
+    template <class V>
+    RESIDUA_INLINE V operator()(V gate, V up) const
+    {
+        const V b = V::broadcast(beta);
+        const V c = V::broadcast(cap);
+        return ((b * tanh(gate / b)) * sigmoid(gate)) * (c * tanh(up / c));
+    }
+};
+template <class T>
+inline void situ_glu(rows<T> y, rows<const T> gate, rows<const T> up, T beta, T cap)
+{
+    map(situ_glu_of<T>{beta, cap}, y, gate, up);
+}
+
+}  // namespace RESIDUA_PASS

@@ -1,0 +1,179 @@
+/// \file
+/// A view of many rows in memory: what every operation reads and writes.
+#ifndef RESIDUA_ROWS_HPP
+#define RESIDUA_ROWS_HPP
+
+#include <cstddef>
+#include <iterator>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+#include <residua/types.hpp>
+
+/// The namespace of the public functions: this unit's own here; dispatch.hpp reads the same headers once more with
+/// another.
+#define RESIDUA_API residua::inline RESIDUA_ABI
+/// How a public function names another: unqualified, `rows` would also find the other set by its namespace.
+#define RESIDUA_SELF ::residua
+
+namespace residua {
+inline namespace RESIDUA_ABI_VERSION {
+
+/// `count` rows of `columns` elements each; row i starts at `data + i * stride` (stride in elements, by default the
+/// rows lie end to end). A view: it owns nothing. `data` may be null if there is no element.
+///
+/// Every operation takes, for each operand, either a `rows` or a contiguous range (a vector, an array, a span), which
+/// is one row. Each operand has its own stride.
+template <class T>
+struct rows {
+    using element_type = T;
+    using value_type = std::remove_const_t<T>;
+
+    T* data = nullptr;
+    std::size_t count = 0;
+    std::size_t columns = 0;
+    std::ptrdiff_t stride = 0;
+
+    RESIDUA_INLINE constexpr rows() = default;
+    RESIDUA_INLINE constexpr rows(T* first, std::size_t row_count, std::size_t column_count) noexcept
+        : data{first}, count{row_count}, columns{column_count}, stride{static_cast<std::ptrdiff_t>(column_count)}
+    {
+    }
+    RESIDUA_INLINE constexpr rows(T* first, std::size_t row_count, std::size_t column_count,
+                                  std::ptrdiff_t row_stride) noexcept
+        : data{first}, count{row_count}, columns{column_count}, stride{row_stride}
+    {
+    }
+    /// Mutable rows serve where constant ones are asked for.
+    template <class U>
+        requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
+    RESIDUA_INLINE constexpr rows(const rows<U>& other) noexcept
+        : data{other.data}, count{other.count}, columns{other.columns}, stride{other.stride}
+    {
+    }
+
+    /// The first element of row i.
+    RESIDUA_INLINE constexpr T* operator[](std::size_t i) const noexcept
+    {
+        return data + static_cast<std::ptrdiff_t>(i) * stride;
+    }
+    /// Rows first to first + n.
+    RESIDUA_INLINE constexpr rows part(std::size_t first, std::size_t n) const noexcept
+    {
+        return {(*this)[first], n, columns, stride};
+    }
+    /// Row i alone.
+    RESIDUA_INLINE constexpr rows row(std::size_t i) const noexcept { return part(i, 1); }
+};
+
+}  // namespace RESIDUA_ABI_VERSION
+
+inline namespace RESIDUA_ABI {
+namespace detail {
+
+template <class R>
+inline constexpr bool is_rows = false;
+template <class T>
+inline constexpr bool is_rows<rows<T>> = true;
+
+template <class R>
+concept contiguous = std::ranges::contiguous_range<R> && std::ranges::sized_range<R>;
+
+/// An operand as rows.
+template <class R>
+    requires is_rows<std::remove_cvref_t<R>>
+RESIDUA_INLINE constexpr auto view(R&& r) noexcept
+{
+    return r;
+}
+template <contiguous R>
+    requires(!is_rows<std::remove_cvref_t<R>>)
+RESIDUA_INLINE constexpr auto view(R&& r) noexcept
+{
+    using element = std::remove_pointer_t<decltype(std::ranges::data(r))>;
+    return rows<element>{std::ranges::data(r), 1, static_cast<std::size_t>(std::ranges::size(r))};
+}
+
+template <class R>
+using element_of = typename decltype(view(std::declval<R>()))::element_type;
+template <class R>
+using value_of = std::remove_const_t<element_of<R>>;
+
+/// An input as rows of constant elements.
+template <class R>
+RESIDUA_INLINE constexpr auto input(const R& r) noexcept
+{
+    return rows<const value_of<const R&>>{view(r)};
+}
+
+/// Whether a kernel exists for data of this type.
+template <class T>
+inline constexpr bool is_arithmetic_type = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+template <class T, class U>
+RESIDUA_INLINE bool same_shape(const rows<T>& a, const rows<U>& b) noexcept
+{
+    return a.count == b.count && a.columns == b.columns;
+}
+
+/// Whether two views share no element.
+template <class T, class U>
+inline bool apart(const rows<T>& out, const rows<U>& in) noexcept
+{
+    if (out.count == 0 || in.count == 0 || out.columns == 0 || in.columns == 0) return true;
+    const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    const auto in_step = in.stride * static_cast<std::ptrdiff_t>(sizeof(U));
+    for (std::size_t i = 0; i < out.count; ++i) {
+        const auto first = address(out[i]);
+        const auto last = first + out.columns * sizeof(T);
+        // Only the input's rows near this one can touch it.
+        std::size_t from = 0;
+        std::size_t to = in.count;
+        if (in_step > 0 && in.count > 1) {
+            const auto base = address(in.data);
+            const auto step = static_cast<std::uintptr_t>(in_step);
+            const auto reach = in.columns * sizeof(U) / step + 1;
+            if (last <= base) continue;
+            const auto near = first > base ? (first - base) / step : 0;
+            from = near > reach ? near - reach : 0;
+            const auto end = (last - base) / step + 1;
+            to = end < in.count ? end : in.count;
+        }
+        for (std::size_t j = from; j < to; ++j) {
+            const auto begin = address(in[j]);
+            if (begin < last && first < begin + in.columns * sizeof(U)) return false;
+        }
+    }
+    return true;
+}
+
+/// Whether an output may be written while an input is read: they are the same rows, or share no element.
+template <class T, class U>
+inline bool same_or_apart(const rows<T>& out, const rows<U>& in) noexcept
+{
+    const bool same = static_cast<const void*>(out.data) == static_cast<const void*>(in.data)
+                      && (out.stride == in.stride || out.count == 1) && sizeof(T) == sizeof(U);
+    return same || apart(out, in);
+}
+
+}  // namespace detail
+
+/// What a function takes as an input: rows, or a contiguous range as one row, of float or double.
+template <class R>
+concept readable_rows =
+    requires(const R& r) { detail::view(r); } && detail::is_arithmetic_type<detail::value_of<const R&>>;
+
+/// What a function takes as an output: as `readable_rows`, of elements that can be written.
+template <class R>
+concept writable_rows = requires(R&& r) { detail::view(r); } && !std::is_const_v<detail::element_of<R>>
+                        && detail::is_arithmetic_type<detail::value_of<R>>;
+
+/// Operands of one operation, all of the same type of element.
+template <class R, class S>
+concept same_type_as = std::is_same_v<detail::value_of<const R&>, detail::value_of<const S&>>;
+
+}  // namespace RESIDUA_ABI
+}  // namespace residua
+
+#endif

@@ -1,0 +1,214 @@
+// exp, log, tanh, sigmoid, silu and cos(2 pi u) over the lanes: the library's own, since every C library's differ in
+// the last bit. Coefficients and their errors: docs/polynomials.sollya.
+
+namespace RESIDUA_PASS {
+
+/// c[0] + c[1] x + c[2] x^2 + ...
+template <int K = 0, class V, int N>
+RESIDUA_INLINE V polynomial(V x, const scalar<V> (&c)[N])
+{
+    if constexpr (K + 1 == N) {
+        return V::broadcast(c[K]);
+    } else {
+        return fma(polynomial<K + 1>(x, c), x, V::broadcast(c[K]));
+    }
+}
+
+template <class T>
+struct constants;
+
+template <>
+struct constants<float> {
+    static constexpr float log2_e = 0x1.715476p0f;
+    static constexpr float ln2_hi = 0x1.62e8p-1f;
+    static constexpr float ln2_lo = -0x1.e8082ep-16f;
+    static constexpr float two_pi_hi = 0x1.921fb6p2f;
+    static constexpr float two_pi_lo = -0x1.777a5cp-23f;
+    // Beyond these e^x is 0 (times any x that goes with it) and infinity.
+    static constexpr float exp_least = -120.0f;
+    static constexpr float exp_most = 89.0f;
+    // From here on tanh is 1 to the last bit.
+    static constexpr float tanh_most = 10.0f;
+    static constexpr float exp[] = {0x1p-1f,        0x1.555556p-3f,  0x1.555502p-5f,
+                                    0x1.110fc2p-7f, 0x1.6d2e04p-10f, 0x1.a2d9ap-13f};
+    static constexpr float log[] = {0x1.55555cp-1f, 0x1.997b3ep-2f, 0x1.2f09d2p-2f};
+    static constexpr float cos_2pi[] = {-0x1.3bd3ccp4f, 0x1.03c19ep6f, -0x1.55a5bp6f, 0x1.d0934cp5f};
+    static constexpr float sin_2pi[] = {-0x1.4abbcep5f, 0x1.466b62p6f, -0x1.329de8p6f, 0x1.3ef74ap5f};
+    static constexpr std::uint32_t fraction = 0x007fffffu;
+    static constexpr std::uint32_t sqrt_half = 0x3f3504f3u;
+    static constexpr std::uint32_t one = 0x3f800000u;
+};
+
+template <>
+struct constants<double> {
+    static constexpr double log2_e = 0x1.71547652b82fep0;
+    static constexpr double ln2_hi = 0x1.62e42fefa4p-1;
+    static constexpr double ln2_lo = -0x1.8432a1b0e2634p-43;
+    static constexpr double two_pi_hi = 0x1.921fb54442d18p2;
+    static constexpr double two_pi_lo = 0x1.1a62633145c07p-52;
+    static constexpr double exp_least = -760.0;
+    static constexpr double exp_most = 710.0;
+    static constexpr double tanh_most = 20.0;
+    static constexpr double exp[] = {0x1p-1,
+                                     0x1.5555555555557p-3,
+                                     0x1.5555555555557p-5,
+                                     0x1.1111111110052p-7,
+                                     0x1.6c16c16c156a5p-10,
+                                     0x1.a01a01ac1d225p-13,
+                                     0x1.a01a01ab9877ep-16,
+                                     0x1.71de01afce41fp-19,
+                                     0x1.27e4cfaf49e82p-22,
+                                     0x1.af4ec44e5452fp-26,
+                                     0x1.1f86f011314dbp-29};
+    static constexpr double log[] = {0x1.5555555555558p-1, 0x1.999999999506p-2,  0x1.2492492e4adfbp-2,
+                                     0x1.c71c626ab492bp-3, 0x1.7462d8b43f9d1p-3, 0x1.39f9a142e9337p-3,
+                                     0x1.2b93596043589p-3};
+    static constexpr double cos_2pi[] = {-0x1.3bd3cc9be45dep4, 0x1.03c1f081b5a23p6,  -0x1.55d3c7e3b7785p6,
+                                         0x1.e1f50664cd63bp5,  -0x1.a6d1d2d6f6e36p4, 0x1.f9b7a5ba37c9fp2,
+                                         -0x1.ac07ea5a7c68ap0};
+    static constexpr double sin_2pi[] = {-0x1.4abbce625be53p5, 0x1.466bc6775abc6p6,  -0x1.32d2cce6483b3p6,
+                                         0x1.507834b83492ep5,  -0x1.e3079f3611c9dp3, 0x1.e931df9ab8378p1,
+                                         -0x1.80f9e75038fa9p-1};
+    static constexpr std::uint64_t fraction = 0x000fffffffffffffu;
+    static constexpr std::uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
+    static constexpr std::uint64_t one = 0x3ff0000000000000u;
+};
+
+/// e^x as (1 + minus_one) * 2^n, with an integer n and |minus_one| below sqrt(2) - 1; x is clamped to where e^x
+/// still counts, a NaN goes through. `tail` is added to x after the reduction: x + tail may be more precise than V.
+template <class V>
+struct exp_terms {
+    V minus_one, n;
+
+    RESIDUA_INLINE V mantissa() const { return V::broadcast(1) + minus_one; }
+};
+
+template <class V>
+RESIDUA_INLINE exp_terms<V> reduce_exp(V x, V tail = zero<V>())
+{
+    using T = scalar<V>;
+    using c = constants<T>;
+    x = min(V::broadcast(c::exp_most), max(V::broadcast(c::exp_least), x));
+    const V magic = V::broadcast(format<T>::magic);
+    const V n = fma(x, V::broadcast(c::log2_e), magic) - magic;
+    V r = fma(n, V::broadcast(-c::ln2_hi), x);
+    r = fma(n, V::broadcast(-c::ln2_lo), r) + tail;
+    return {fma(r * r, polynomial(r, c::exp), r), n};
+}
+
+template <class V>
+RESIDUA_INLINE V exp(V x)
+{
+    const auto e = reduce_exp(x);
+    return ldexp(e.mantissa(), e.n);
+}
+
+/// exp(a - b) where the rounding of the difference is not lost: for softmax, |a - b| may be large.
+template <class V>
+RESIDUA_INLINE V exp_of_difference(V a, V b)
+{
+    const V d = a - b;
+    const V b_part = a - d;
+    const V wrong = (a - (d + b_part)) - (b - b_part);
+    // where the difference is infinite the correction is NaN, and 0 is right
+    const auto e = reduce_exp(d, select(is_nan(wrong), zero<V>(), wrong));
+    return ldexp(e.mantissa(), e.n);
+}
+
+/// x / (1 + e^(-a x)) * factor, without loss where the logistic alone would be subnormal or zero: the power of two
+/// joins last. a > 0.
+template <class V>
+RESIDUA_INLINE V logistic_product(V x, V a, V factor)
+{
+    using c = constants<scalar<V>>;
+    const V ax = a * x;
+    const auto e = reduce_exp(-abs(ax));
+    const V z = ldexp(e.mantissa(), e.n);
+    const auto negative = ax < zero<V>();
+    // the least x where the result still counts, so that -infinity times 0 does not arise
+    const V bounded = max(V::broadcast(c::exp_least) / a, x);
+    const V numerator = select(negative, bounded * e.mantissa(), x);
+    const auto power = split_pow2(select(negative, e.n, zero<V>()));
+    return (((numerator / (V::broadcast(1) + z)) * power.first) * factor) * power.second;
+}
+
+template <class V>
+RESIDUA_INLINE V silu(V x)
+{
+    return logistic_product(x, V::broadcast(1), V::broadcast(1));
+}
+
+/// 1 / (1 + e^-x)
+template <class V>
+RESIDUA_INLINE V sigmoid(V x)
+{
+    const auto e = reduce_exp(-abs(x));
+    const V one = V::broadcast(1);
+    const V z = ldexp(e.mantissa(), e.n);
+    const auto negative = x < zero<V>();
+    const V numerator = select(negative, e.mantissa(), one);
+    return ldexp(numerator / (one + z), select(negative, e.n, zero<V>()));
+}
+
+/// With E = e^(2|x|) - 1, which is as accurate for small x as for large: E / (E + 2), signed as x.
+template <class V>
+RESIDUA_INLINE V tanh(V x)
+{
+    const V one = V::broadcast(1);
+    const V magnitude = min(V::broadcast(constants<scalar<V>>::tanh_most), abs(x));
+    const auto e = reduce_exp(magnitude + magnitude);
+    const V power = pow2(e.n);
+    const V E = fma(e.minus_one, power, power - one);
+    return copysign(E / (E + (one + one)), x);
+}
+
+/// The natural logarithm; -infinity at 0, NaN below.
+template <class V>
+RESIDUA_INLINE V log(V x)
+{
+    using T = scalar<V>;
+    using U = bits_of<V>;
+    using c = constants<T>;
+    using f = format<T>;
+    // x = 2^k (1 + t) with 1 + t from sqrt(1/2) to sqrt(2)
+    const auto subnormal = x < V::broadcast(f::least_normal);
+    const V scaled = select(subnormal, x * V::broadcast(f::whole), x);
+    const U moved = to_bits(scaled) + U::broadcast(c::one - c::sqrt_half);
+    const V exponent =
+        from_bits(shift_right<f::fraction_bits>(moved) | to_bits(V::broadcast(f::whole))) - V::broadcast(f::whole);
+    const V k = exponent - select(subnormal, V::broadcast(f::bias + T(f::fraction_bits)), V::broadcast(f::bias));
+    const V t = from_bits((moved & U::broadcast(c::fraction)) + U::broadcast(c::sqrt_half)) - V::broadcast(1);
+    // log(1 + t) = t - t^2/2 + s (t^2/2 + R(s^2)), s = t / (2 + t)
+    const V s = t / (V::broadcast(2) + t);
+    const V z = s * s;
+    const V half_square = (t * t) * V::broadcast(T(0.5));
+    const V R = z * polynomial(z, c::log);
+    const V low = fma(s, half_square + R, k * V::broadcast(c::ln2_lo));
+    V y = fma(k, V::broadcast(c::ln2_hi), t - (half_square - low));
+    const V infinity = V::broadcast(T(__builtin_inf()));
+    y = select(x < infinity, y, x);  // infinity, and NaN
+    y = select(x == zero<V>(), -infinity, y);
+    return select(x < zero<V>(), V::broadcast(T(__builtin_nan(""))), y);
+}
+
+/// cos(2 pi u): the argument counts turns, so its reduction is exact for every finite u.
+template <class V>
+RESIDUA_INLINE V cos_2pi(V u)
+{
+    using T = scalar<V>;
+    using c = constants<T>;
+    const V turn = u - round(u);
+    const V quarter = round(turn * V::broadcast(4));
+    const V r = fma(quarter, V::broadcast(T(-0.25)), turn);
+    const V z = r * r;
+    const V cosine = fma(z, polynomial(z, c::cos_2pi), V::broadcast(1));
+    const V sine =
+        fma(r, V::broadcast(c::two_pi_hi), r * fma(z, polynomial(z, c::sin_2pi), V::broadcast(c::two_pi_lo)));
+    // turn = quarter/4 + r: at +-1 quarter the cosine is -+ sin, at +-2 it is -cos
+    const auto odd = abs(quarter) == V::broadcast(1);
+    const auto negative = (quarter == V::broadcast(1)) | (abs(quarter) == V::broadcast(2));
+    const V value = select(odd, sine, cosine);
+    return select(negative, -value, value);
+}
+
+}  // namespace RESIDUA_PASS

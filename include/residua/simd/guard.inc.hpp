@@ -1,0 +1,43 @@
+// What both adapters need where a compiler or a CPU would not give the one right answer by itself.
+
+namespace RESIDUA_PASS {
+
+// Makes a product opaque, so that -ffp-contract=fast (g++'s default) cannot merge it with a later addition: that is
+// left to `fma`. Costs no instruction.
+template <class Raw>
+RESIDUA_INLINE void keep_product([[maybe_unused]] Raw& product)
+{
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+    if constexpr (!std::is_array_v<Raw>) {
+        asm("" : "+v"(product));
+    } else {
+        asm("" : "+m"(product));
+    }
+#elif defined(__GNUC__) && defined(__aarch64__)
+    if constexpr (!std::is_array_v<Raw>) {
+        asm("" : "+w"(product));
+    } else {
+        asm("" : "+m"(product));
+    }
+#elif defined(__GNUC__)
+    asm("" : "+m"(product));
+#endif
+}
+
+RESIDUA_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+RESIDUA_INLINE double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+// Where the instruction set has no fused multiply-add: the C library's, which is exact, and slow.
+template <class V>
+RESIDUA_INLINE V lane_by_lane_fma(V a, V b, V c)
+{
+    using T = typename V::value_type;
+    T x[V::size], y[V::size], z[V::size];
+    a.store(x);
+    b.store(y);
+    c.store(z);
+    for (int i = 0; i < V::size; ++i) x[i] = fma1(x[i], y[i], z[i]);
+    return V::load(x);
+}
+
+}  // namespace RESIDUA_PASS

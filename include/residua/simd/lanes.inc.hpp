@@ -1,0 +1,307 @@
+// The lanes: f32x16 and f64x8, 512 bits whatever the machine has, and the contract of every operation on them.
+//
+// Since the width is fixed, so are the number of accumulators, the order of a sum and the place where a row's tail
+// begins, and each operation below has one right answer: that is why a kernel's bits cannot depend on the machine.
+//
+// A vector V of size lanes of T (float or double; std::uint32_t or std::uint64_t for its bits), a mask M of V:
+//
+//   V::broadcast(x)         x in every lane
+//   V::load(p)              p[0] to p[size - 1]; no alignment asked
+//   V::load(p, n)           p[0] to p[n - 1], zero in the other lanes; 0 <= n <= size; memory past p[n - 1] is not read
+//   v.store(p), v.store(p, n)   likewise; memory past p[n - 1] is not written
+//   a + b, a - b, a * b, a / b, sqrt(a)   the IEEE operation, rounded to nearest even; a * b is never fused with
+//                           what follows, whatever -ffp-contract says
+//   -a, abs(a)              the sign bit flipped, cleared; of a NaN too
+//   fma(a, b, c)            a * b + c, rounded once
+//   min(a, b)               a < b ? a : b, so b if either is NaN or they are equal (both zero: b)
+//   max(a, b)               b < a ? a : b, so b if either is NaN or they are equal
+//   round(a)                to the nearest integer, halves to even; the sign of a zero kept; infinities and NaN kept
+//   a < b, a <= b, a == b   false if either is NaN
+//   m & n, m | n, !m, any(m), select(m, a, b)   the last: a where m, else b, bits unchanged
+//   to_bits(v), from_bits(u)   the same bits as unsigned integers, and back
+//   u + v, u - v, u & v, u | v, u ^ v, shift_left<N>(u), shift_right<N>(u)   of unsigned lanes, modulo 2^32 (2^64);
+//                           shifts bring in zeros
+//   widen(v)                f32x16 to two f64x8 side by side, exact
+//   narrow(w)               the reverse, rounded to nearest even
+//
+// Composed of these, once for all backends:
+//
+//   load<V>(p), load<V>(p, n), store(p, v), store(p, v, n)   through a storage type: float, double, bfloat16, float16
+//   sum(v)                  lanes folded in halves: 16 to 8 to 4 to 2 to 1, lower half + upper half
+//   largest(v)              of all lanes, by max
+//   ldexp(v, n)             v * 2^n for integers n in V with |n| <= 250 (2000): one rounding if v * 2^(n/2) is normal
+//   is_nan(v), copysign(v, s)
+//
+// A NaN's sign and payload are outside the contract: x86 and Arm make different ones.
+
+namespace RESIDUA_PASS {
+
+template <class R, int N>
+struct grown {
+    using type = twice<typename grown<R, N / 2>::type>;
+};
+template <class R, int N>
+    requires(R::size == N)
+struct grown<R, N> {
+    using type = R;
+};
+
+using f32x16 = typename grown<reg<float>, 16>::type;
+using f64x8 = typename grown<reg<double>, 8>::type;
+/// What an f32x16 widens to.
+using f64x16 = twice<f64x8>;
+
+static_assert(std::is_same_v<decltype(widen(f32x16{})), f64x16>);
+static_assert(sizeof(f32x16) == 64 && sizeof(f64x8) == 64);
+
+/// The vector that a kernel on data of type T computes with.
+template <class T>
+struct lanes_of;
+template <>
+struct lanes_of<float> {
+    using type = f32x16;
+};
+template <>
+struct lanes_of<double> {
+    using type = f64x8;
+};
+template <class T>
+using lanes = typename lanes_of<T>::type;
+
+template <class V>
+using scalar = typename V::value_type;
+template <class V>
+using bits_of = decltype(to_bits(V{}));
+
+template <class V>
+RESIDUA_INLINE V zero()
+{
+    return V::broadcast(scalar<V>{});
+}
+
+template <class V>
+RESIDUA_INLINE auto is_nan(V v)
+{
+    return !(v == v);
+}
+
+template <class V>
+RESIDUA_INLINE V copysign(V v, V s)
+{
+    const auto sign = bits_of<V>::broadcast(sizeof(scalar<V>) == 4 ? scalar<bits_of<V>>(0x80000000u)
+                                                                   : scalar<bits_of<V>>(0x8000000000000000u));
+    return from_bits((to_bits(v) & (sign ^ bits_of<V>::broadcast(~scalar<bits_of<V>>{}))) | (to_bits(s) & sign));
+}
+
+// --- sums over the lanes ---------------------------------------------------------------------------------------
+
+template <class H>
+RESIDUA_INLINE auto sum(twice<H> v)
+{
+    return sum(v.lo + v.hi);
+}
+template <class T>
+RESIDUA_INLINE T sum(reg<T> v)
+{
+    T lane[reg<T>::size];
+    v.store(lane);
+    for (int half = reg<T>::size / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) lane[i] = lane[i] + lane[i + half];
+    }
+    return lane[0];
+}
+
+template <class H>
+RESIDUA_INLINE auto largest(twice<H> v)
+{
+    return largest(max(v.lo, v.hi));
+}
+template <class T>
+RESIDUA_INLINE T largest(reg<T> v)
+{
+    T lane[reg<T>::size];
+    v.store(lane);
+    for (int half = reg<T>::size / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; ++i) lane[i] = lane[i + half] < lane[i] ? lane[i] : lane[i + half];
+    }
+    return lane[0];
+}
+
+// --- powers of two ---------------------------------------------------------------------------------------------
+
+/// What is fixed by the format of a number.
+template <class T>
+struct format;
+template <>
+struct format<float> {
+    static constexpr int fraction_bits = 23;
+    static constexpr float bias = 127;
+    static constexpr float magic = 0x1.8p23f;  // adding it leaves an integer in the low bits
+    static constexpr float whole = 0x1p23f;    // from here on there is no fraction
+    static constexpr float least_normal = 0x1p-126f;
+};
+template <>
+struct format<double> {
+    static constexpr int fraction_bits = 52;
+    static constexpr double bias = 1023;
+    static constexpr double magic = 0x1.8p52;
+    static constexpr double whole = 0x1p52;
+    static constexpr double least_normal = 0x1p-1022;
+};
+
+/// 2^n for an integer n that is the exponent of a normal number.
+template <class V>
+RESIDUA_INLINE V pow2(V n)
+{
+    using f = format<scalar<V>>;
+    return from_bits(shift_left<f::fraction_bits>(to_bits(n + V::broadcast(f::magic + f::bias))));
+}
+
+/// 2^n in two factors, each a normal number.
+template <class V>
+struct pow2_halves {
+    V first, second;
+};
+template <class V>
+RESIDUA_INLINE pow2_halves<V> split_pow2(V n)
+{
+    const V first = round(n * V::broadcast(scalar<V>(0.5)));
+    return {pow2(first), pow2(n - first)};
+}
+
+template <class V>
+RESIDUA_INLINE V ldexp(V v, V n)
+{
+    const auto power = split_pow2(n);
+    return (v * power.first) * power.second;
+}
+
+// --- storage types ---------------------------------------------------------------------------------------------
+
+template <class U, class Storage>
+RESIDUA_INLINE U load_bits(const Storage* p, int n)
+{
+    scalar<U> bits[U::size] = {};
+    for (int i = 0; i < n; ++i) bits[i] = p[i].bits;
+    return U::load(bits);
+}
+
+template <class Storage, class U>
+RESIDUA_INLINE void store_bits(Storage* p, U u, int n)
+{
+    scalar<U> bits[U::size];
+    u.store(bits);
+    for (int i = 0; i < n; ++i) p[i].bits = static_cast<std::uint16_t>(bits[i]);
+}
+
+/// bfloat16 to float: exact.
+template <class V>
+RESIDUA_INLINE V from_bfloat16(bits_of<V> h)
+{
+    return from_bits(shift_left<16>(h));
+}
+
+/// float to bfloat16: to nearest, halves to even; subnormal numbers kept; a NaN stays one, and becomes quiet.
+template <class V>
+RESIDUA_INLINE bits_of<V> to_bfloat16(V v)
+{
+    using U = bits_of<V>;
+    const U u = to_bits(v);
+    const U lowest = shift_right<16>(u) & U::broadcast(1u);
+    const U rounded = u + (lowest + U::broadcast(0x7fffu));
+    const U quiet = u | U::broadcast(0x00400000u);
+    return shift_right<16>(to_bits(select(is_nan(v), from_bits(quiet), from_bits(rounded))));
+}
+
+/// float16 to float: exact.
+template <class V>
+RESIDUA_INLINE V from_float16(bits_of<V> h)
+{
+    using U = bits_of<V>;
+    const U sign = shift_left<16>(h & U::broadcast(0x8000u));
+    const U magnitude = shift_left<13>(h & U::broadcast(0x7fffu));
+    const V field = from_bits(magnitude);  // its exponent field is still that of a float16: compare, never compute
+    const V normal = from_bits(magnitude + U::broadcast(112u << 23));
+    const V smallest = V::broadcast(0x1p-14f);
+    const V subnormal = from_bits(magnitude + to_bits(smallest)) - smallest;
+    const V special = from_bits(magnitude | U::broadcast(0x7f800000u));
+    const V finite = select(field < V::broadcast(0x1p-126f), subnormal, normal);
+    return from_bits(to_bits(select(field < V::broadcast(0x1p-96f), finite, special)) | sign);
+}
+
+/// float to float16: to nearest, halves to even; subnormal numbers kept; beyond 65504 infinity; a NaN stays one.
+template <class V>
+RESIDUA_INLINE bits_of<V> to_float16(V v)
+{
+    using U = bits_of<V>;
+    const V magnitude = abs(v);
+    const U u = to_bits(magnitude);
+    const U sign = shift_right<16>(to_bits(v) & U::broadcast(0x80000000u));
+    const U lowest = shift_right<13>(u) & U::broadcast(1u);
+    const U normal = shift_right<13>((u + lowest + U::broadcast(0x0fffu)) - U::broadcast(112u << 23));
+    const V half = V::broadcast(0.5f);  // the last bit of a number near one half is worth 2^-24
+    const U subnormal = to_bits(magnitude + half) - to_bits(half);
+    V h = select(magnitude < V::broadcast(0x1p-14f), from_bits(subnormal), from_bits(normal));
+    h = select(magnitude < V::broadcast(65520.0f), h, from_bits(U::broadcast(0x7c00u)));
+    h = select(is_nan(v), from_bits(U::broadcast(0x7e00u)), h);
+    return to_bits(h) | sign;
+}
+
+/// The first n lanes from memory of any storage type (all of them without n), zero in the rest.
+template <class V>
+RESIDUA_INLINE V load(const scalar<V>* p)
+{
+    return V::load(p);
+}
+template <class V>
+RESIDUA_INLINE V load(const scalar<V>* p, int n)
+{
+    return V::load(p, n);
+}
+template <class V>
+    requires std::is_same_v<V, f64x16>
+RESIDUA_INLINE V load(const float* p)
+{
+    return widen(f32x16::load(p));
+}
+template <class V>
+    requires std::is_same_v<V, f64x16>
+RESIDUA_INLINE V load(const float* p, int n)
+{
+    return widen(f32x16::load(p, n));
+}
+template <class V>
+RESIDUA_INLINE V load(const bfloat16* p, int n = V::size)
+{
+    return from_bfloat16<V>(load_bits<bits_of<V>>(p, n));
+}
+template <class V>
+RESIDUA_INLINE V load(const float16* p, int n = V::size)
+{
+    return from_float16<V>(load_bits<bits_of<V>>(p, n));
+}
+
+template <class V>
+RESIDUA_INLINE void store(scalar<V>* p, V v)
+{
+    v.store(p);
+}
+template <class V>
+RESIDUA_INLINE void store(scalar<V>* p, V v, int n)
+{
+    v.store(p, n);
+}
+RESIDUA_INLINE void store(float* p, f64x16 v) { narrow(v).store(p); }
+RESIDUA_INLINE void store(float* p, f64x16 v, int n) { narrow(v).store(p, n); }
+template <class V>
+RESIDUA_INLINE void store(bfloat16* p, V v, int n = V::size)
+{
+    store_bits(p, to_bfloat16(v), n);
+}
+template <class V>
+RESIDUA_INLINE void store(float16* p, V v, int n = V::size)
+{
+    store_bits(p, to_float16(v), n);
+}
+
+}  // namespace RESIDUA_PASS

@@ -1,0 +1,167 @@
+// The xsimd adapter: one register is an xsimd::batch of this unit's widest instruction set. Serves xsimd 8.1 and later;
+// what differs between its versions, or is not the one right answer, is done here with the compiler's own means.
+
+namespace RESIDUA_PASS {
+
+template <class T>
+struct reg_mask {
+    xsimd::batch_bool<T> v;
+};
+
+template <class T>
+struct reg {
+    using batch = xsimd::batch<T>;
+    using raw = typename batch::register_type;
+    using value_type = T;
+    static constexpr int size = static_cast<int>(batch::size);
+    batch v;
+
+    RESIDUA_INLINE static reg broadcast(T x) { return {batch(x)}; }
+    RESIDUA_INLINE static reg load(const T* p) { return {batch::load_unaligned(p)}; }
+    RESIDUA_INLINE static reg load(const T* p, int n)
+    {
+        T buffer[size] = {};
+        for (int i = 0; i < n; ++i) buffer[i] = p[i];
+        return load(buffer);
+    }
+    RESIDUA_INLINE void store(T* p) const { v.store_unaligned(p); }
+    RESIDUA_INLINE void store(T* p, int n) const
+    {
+        T buffer[size];
+        store(buffer);
+        for (int i = 0; i < n; ++i) p[i] = buffer[i];
+    }
+};
+
+template <class To, class From>
+RESIDUA_INLINE reg<To> reinterpret(reg<From> a)
+{
+    using raw_from = typename reg<From>::raw;
+    using raw_to = typename reg<To>::raw;
+    return {typename reg<To>::batch(__builtin_bit_cast(raw_to, static_cast<raw_from>(a.v)))};
+}
+
+// fused_multiply_add: xsimd's fma is not fused on AVX-512 (8.1) and, for float, on NEON (8.1 to 13.2).
+#if defined(__AVX512F__)
+RESIDUA_INLINE __m512 fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+RESIDUA_INLINE __m512d fused(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
+#endif
+#if defined(__FMA__)
+RESIDUA_INLINE __m256 fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+RESIDUA_INLINE __m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
+RESIDUA_INLINE __m128 fused(__m128 a, __m128 b, __m128 c) { return _mm_fmadd_ps(a, b, c); }
+RESIDUA_INLINE __m128d fused(__m128d a, __m128d b, __m128d c) { return _mm_fmadd_pd(a, b, c); }
+#elif defined(__aarch64__)
+RESIDUA_INLINE float32x4_t fused(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+RESIDUA_INLINE float64x2_t fused(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmaq_f64(c, a, b); }
+#endif
+
+template <class T>
+RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
+{
+#if RESIDUA_UNIT_HAS_FMA
+    using raw = typename reg<T>::raw;
+    return {typename reg<T>::batch(fused(static_cast<raw>(a.v), static_cast<raw>(b.v), static_cast<raw>(c.v)))};
+#else
+    return lane_by_lane_fma(a, b, c);
+#endif
+}
+
+template <class T>
+RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
+{
+    auto product = static_cast<typename reg<T>::raw>(a.v * b.v);
+    keep_product(product);
+    return {typename reg<T>::batch(product)};
+}
+
+// clang-format off
+template <class T> RESIDUA_INLINE reg<T> operator+(reg<T> a, reg<T> b) { return {a.v + b.v}; }
+template <class T> RESIDUA_INLINE reg<T> operator-(reg<T> a, reg<T> b) { return {a.v - b.v}; }
+template <class T> RESIDUA_INLINE reg<T> operator/(reg<T> a, reg<T> b) { return {a.v / b.v}; }
+template <class T> RESIDUA_INLINE reg<T> operator&(reg<T> a, reg<T> b) { return {a.v & b.v}; }
+template <class T> RESIDUA_INLINE reg<T> operator|(reg<T> a, reg<T> b) { return {a.v | b.v}; }
+template <class T> RESIDUA_INLINE reg<T> operator^(reg<T> a, reg<T> b) { return {a.v ^ b.v}; }
+template <int N, class T> RESIDUA_INLINE reg<T> shift_left(reg<T> a) { return {a.v << N}; }
+template <int N, class T> RESIDUA_INLINE reg<T> shift_right(reg<T> a) { return {a.v >> N}; }
+template <class T> RESIDUA_INLINE reg<T> sqrt(reg<T> a) { return {xsimd::sqrt(a.v)}; }
+template <class T> RESIDUA_INLINE reg<T> abs(reg<T> a) { return {xsimd::abs(a.v)}; }
+
+template <class T> RESIDUA_INLINE reg_mask<T> operator<(reg<T> a, reg<T> b) { return {a.v < b.v}; }
+template <class T> RESIDUA_INLINE reg_mask<T> operator<=(reg<T> a, reg<T> b) { return {a.v <= b.v}; }
+template <class T> RESIDUA_INLINE reg_mask<T> operator==(reg<T> a, reg<T> b) { return {a.v == b.v}; }
+template <class T> RESIDUA_INLINE reg_mask<T> operator&(reg_mask<T> a, reg_mask<T> b) { return {a.v & b.v}; }
+template <class T> RESIDUA_INLINE reg_mask<T> operator|(reg_mask<T> a, reg_mask<T> b) { return {a.v | b.v}; }
+template <class T> RESIDUA_INLINE reg_mask<T> operator!(reg_mask<T> a) { return {!a.v}; }
+template <class T> RESIDUA_INLINE bool any(reg_mask<T> m) { return xsimd::any(m.v); }
+template <class T> RESIDUA_INLINE reg<T> select(reg_mask<T> m, reg<T> a, reg<T> b) { return {xsimd::select(m.v, a.v, b.v)}; }
+
+RESIDUA_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return reinterpret<std::uint32_t>(a); }
+RESIDUA_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return reinterpret<std::uint64_t>(a); }
+RESIDUA_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return reinterpret<float>(a); }
+RESIDUA_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return reinterpret<double>(a); }
+
+// The sign bit flipped, of a zero and a NaN too.
+RESIDUA_INLINE reg<float> operator-(reg<float> a) { return from_bits(to_bits(a) ^ reg<std::uint32_t>::broadcast(0x80000000u)); }
+RESIDUA_INLINE reg<double> operator-(reg<double> a) { return from_bits(to_bits(a) ^ reg<std::uint64_t>::broadcast(0x8000000000000000u)); }
+// clang-format on
+
+// On x86 min(a, b) is a < b ? a : b to the letter; elsewhere the comparison says so.
+#if defined(__SSE2__)
+template <class T>
+RESIDUA_INLINE reg<T> min(reg<T> a, reg<T> b)
+{
+    return {xsimd::min(a.v, b.v)};
+}
+template <class T>
+RESIDUA_INLINE reg<T> max(reg<T> a, reg<T> b)
+{
+    return {xsimd::max(a.v, b.v)};
+}
+#else
+template <class T>
+RESIDUA_INLINE reg<T> min(reg<T> a, reg<T> b)
+{
+    return select(a < b, a, b);
+}
+template <class T>
+RESIDUA_INLINE reg<T> max(reg<T> a, reg<T> b)
+{
+    return select(b < a, a, b);
+}
+#endif
+
+// Adding and taking away 1.5 * 2^23 (2^52) rounds to an integer as the hardware rounds; what is larger has no fraction.
+template <class T>
+RESIDUA_INLINE reg<T> round(reg<T> a)
+{
+#if defined(__SSE4_1__) || defined(__aarch64__)
+    return {xsimd::nearbyint(a.v)};
+#else
+    const auto whole = reg<T>::broadcast(sizeof(T) == 4 ? T(0x1p23) : T(0x1p52));
+    const auto magnitude = abs(a);
+    const auto rounded = (magnitude + whole) - whole;
+    const auto sign = to_bits(a) ^ to_bits(magnitude);
+    return select(magnitude < whole, from_bits(to_bits(rounded) | sign), a);
+#endif
+}
+
+RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
+{
+    float in[reg<float>::size];
+    double out[reg<float>::size];
+    a.store(in);
+    for (int i = 0; i < reg<float>::size; ++i) out[i] = static_cast<double>(in[i]);
+    return twice<reg<double>>::load(out);
+}
+
+RESIDUA_INLINE reg<float> narrow(twice<reg<double>> a)
+{
+    double in[reg<float>::size];
+    float out[reg<float>::size];
+    a.store(in);
+    for (int i = 0; i < reg<float>::size; ++i) out[i] = static_cast<float>(in[i]);
+    return reg<float>::load(out);
+}
+
+}  // namespace RESIDUA_PASS

@@ -1,0 +1,125 @@
+/// \file
+/// SwiGLU and its clamped and capped forms.
+///
+/// Shapes: y, gate and up have the same rows and columns, each its own stride. y may be exactly gate or up; it is
+/// overwritten. Errors: shapes that differ, partial overlap, an option that is not positive or is NaN: RESIDUA_ASSERT.
+/// NaN in gate or up gives NaN, through every clamp. An infinite limit clamps nothing: the same bits as the plain form.
+/// Error: at most 4 ulp over the whole range, subnormal results included (measured: below 3), times the usual
+/// 1 + u for each product written out.
+#if !defined(RESIDUA_SWIGLU_HPP) || defined(RESIDUA_DISPATCH_PASS)
+#ifndef RESIDUA_DISPATCH_PASS
+#define RESIDUA_SWIGLU_HPP
+#include <residua/kernels/static_pass.hpp>
+#endif
+
+namespace RESIDUA_API {
+
+/// y = silu(gate) up, silu(g) = g / (1 + e^-g). Source: Shazeer 2020, arXiv 2002.05202.
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void swiglu(Y&& y, const G& gate, const U& up);
+
+/// The options of `clamped_swiglu`; DeepSeek V4 uses 10.
+template <class T>
+struct clamped_swiglu_options {
+    required<T> limit;
+};
+
+/// y = silu(min(gate, limit)) clamp(up, -limit, limit): the gate is clamped from above only, before the activation.
+/// Source: DeepSeek V4's configuration (swiglu_limit).
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void clamped_swiglu(Y&& y, const G& gate, const U& up,
+                    std::type_identity_t<clamped_swiglu_options<detail::value_of<Y>>> options);
+
+/// The options of `gpt_oss_swiglu`, with the model's values.
+template <class T>
+struct gpt_oss_swiglu_options {
+    T limit = T(7);
+    T alpha = T(1.702);
+};
+
+/// y = (clamp(up, -limit, limit) + 1) g sigmoid(alpha g), g = min(gate, limit). Source: GPT-OSS's reference code.
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void gpt_oss_swiglu(Y&& y, const G& gate, const U& up,
+                    std::type_identity_t<gpt_oss_swiglu_options<detail::value_of<Y>>> options = {});
+
+/// The options of `situ_glu`, with the values of Kimi K3.
+template <class T>
+struct situ_glu_options {
+    T beta = T(4);
+    T linear_beta = T(25);
+};
+
+/// y = beta tanh(gate / beta) sigmoid(gate) * linear_beta tanh(up / linear_beta), so |y| < beta linear_beta.
+/// Source: Kimi K3's configuration.
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void situ_glu(Y&& y, const G& gate, const U& up,
+              std::type_identity_t<situ_glu_options<detail::value_of<Y>>> options = {});
+
+// --- implementation --------------------------------------------------------------------------------------------
+
+namespace local {
+
+template <class T>
+struct gated_operands {
+    rows<T> y;
+    rows<const T> gate, up;
+};
+
+template <class Y, class G, class U>
+auto gated(Y& y, const G& gate, const U& up)
+{
+    const gated_operands<detail::value_of<Y&>> o{detail::view(y), detail::input(gate), detail::input(up)};
+    RESIDUA_ASSERT(detail::same_shape(o.y, o.gate) && detail::same_shape(o.y, o.up),
+                   "swiglu: y, gate and up differ in shape");
+    RESIDUA_ASSERT(detail::same_or_apart(o.y, o.gate) && detail::same_or_apart(o.y, o.up),
+                   "swiglu: y overlaps an input in part");
+    return o;
+}
+
+}  // namespace local
+
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void swiglu(Y&& y, const G& gate, const U& up)
+{
+    const auto o = local::gated(y, gate, up);
+    kernels::swiglu(o.y, o.gate, o.up);
+}
+
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void clamped_swiglu(Y&& y, const G& gate, const U& up,
+                    std::type_identity_t<clamped_swiglu_options<detail::value_of<Y>>> options)
+{
+    const auto o = local::gated(y, gate, up);
+    RESIDUA_ASSERT(options.limit.value > 0, "clamped_swiglu: limit must be positive");
+    kernels::clamped_swiglu(o.y, o.gate, o.up, options.limit.value);
+}
+
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void gpt_oss_swiglu(Y&& y, const G& gate, const U& up,
+                    std::type_identity_t<gpt_oss_swiglu_options<detail::value_of<Y>>> options)
+{
+    const auto o = local::gated(y, gate, up);
+    RESIDUA_ASSERT(options.limit > 0 && options.alpha > 0, "gpt_oss_swiglu: limit and alpha must be positive");
+    kernels::gpt_oss_swiglu(o.y, o.gate, o.up, options.limit, options.alpha);
+}
+
+template <writable_rows Y, readable_rows G, readable_rows U>
+    requires(same_type_as<Y, G> && same_type_as<Y, U>)
+void situ_glu(Y&& y, const G& gate, const U& up,
+              std::type_identity_t<situ_glu_options<detail::value_of<Y>>> options)
+{
+    const auto o = local::gated(y, gate, up);
+    RESIDUA_ASSERT(options.beta > 0 && options.linear_beta > 0, "situ_glu: beta and linear_beta must be positive");
+    kernels::situ_glu(o.y, o.gate, o.up, options.beta, options.linear_beta);
+}
+
+}  // namespace RESIDUA_API
+
+#endif
