@@ -17,13 +17,6 @@
 
 #include <residua/dispatch.hpp>
 
-// g++ 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-
 #if __has_include(<hwy/highway.h>) && defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__))
 // AVX2, AVX-512 and NEON are enough: what lies between runs the same code, what lies below has no fused multiply-add.
 // The two fallbacks of Highway stay enabled, since it must have a target that the unit's own flags can run.
@@ -43,10 +36,6 @@
 #include <residua/kernels/all.inc.hpp>
 #undef RESIDUA_PASS_BACKEND
 #undef RESIDUA_PASS
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 namespace residua::dispatch {
 inline namespace RESIDUA_ABI_VERSION {

@@ -2,6 +2,13 @@
 // (RESIDUA_PASS_BACKEND), the namespace (RESIDUA_PASS) and, for Highway, the target; a static unit makes one pass,
 // the run-time dispatch one for each target. These files have no include guard and open the namespace themselves.
 
+// g++ 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
 // clang-format off
 #include <residua/simd/guard.inc.hpp>
 #include <residua/simd/twice.inc.hpp>
@@ -23,3 +30,7 @@
 #include <residua/kernels/softmax.inc.hpp>
 #include <residua/kernels/matvec.inc.hpp>
 // clang-format on
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif

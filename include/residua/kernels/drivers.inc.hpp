@@ -36,10 +36,8 @@ struct accumulator {
     wide total;
 
     // Written out: a constructor that the compiler makes would not have the target's attributes.
-    RESIDUA_INLINE accumulator() : total{zero<wide>()}
-    {
-        for (auto& p : part) p = zero<V>();
-    }
+    RESIDUA_INLINE accumulator() : part{zero<V>(), zero<V>(), zero<V>(), zero<V>()}, total{zero<wide>()} {}
+
     RESIDUA_INLINE void fold()
     {
         const V folded = (part[0] + part[1]) + (part[2] + part[3]);

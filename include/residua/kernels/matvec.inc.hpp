@@ -21,19 +21,32 @@ inline void matvec(rows<T> y, rows<const T> w, rows<const T> x)
     }
 }
 
-/// Columns j to j + ways * size of y = W^T x: row after row of W, each lane a chain of fused multiply-adds.
-template <int Ways, class V, class T>
-RESIDUA_INLINE void column_block(T* y, rows<const T> w, const T* x, std::size_t j)
+/// Four vectors of columns from j of y = W^T x: row after row of W, each lane a chain of fused multiply-adds.
+template <class V, class T>
+RESIDUA_INLINE void four_columns(T* y, rows<const T> w, const T* x, std::size_t j)
 {
-    V acc[Ways];
-    for (auto& a : acc) a = zero<V>();
+    constexpr std::size_t step = V::size;
+    V a = zero<V>(), b = a, c = a, d = a;
     for (std::size_t i = 0; i < w.count; ++i) {
         const V xi = V::broadcast(x[i]);
-        for (int k = 0; k < Ways; ++k) {
-            acc[k] = fma(load<V>(w[i] + j + static_cast<std::size_t>(k) * V::size), xi, acc[k]);
-        }
+        const T* const row = w[i] + j;
+        a = fma(load<V>(row), xi, a);
+        b = fma(load<V>(row + step), xi, b);
+        c = fma(load<V>(row + 2 * step), xi, c);
+        d = fma(load<V>(row + 3 * step), xi, d);
     }
-    for (int k = 0; k < Ways; ++k) store(y + j + static_cast<std::size_t>(k) * V::size, acc[k]);
+    store(y + j, a);
+    store(y + j + step, b);
+    store(y + j + 2 * step, c);
+    store(y + j + 3 * step, d);
+}
+
+template <class V, class T>
+RESIDUA_INLINE void one_column(T* y, rows<const T> w, const T* x, std::size_t j)
+{
+    V acc = zero<V>();
+    for (std::size_t i = 0; i < w.count; ++i) acc = fma(load<V>(w[i] + j), V::broadcast(x[i]), acc);
+    store(y + j, acc);
 }
 
 template <class V, class T>
@@ -53,8 +66,8 @@ inline void matvec_transposed(rows<T> y, rows<const T> w, rows<const T> x)
     constexpr std::size_t step = V::size;
     for (std::size_t t = 0; t < x.count; ++t) {
         std::size_t j = 0;
-        for (; j + 4 * step <= w.columns; j += 4 * step) column_block<4, V>(y[t], w, x[t], j);
-        for (; j + step <= w.columns; j += step) column_block<1, V>(y[t], w, x[t], j);
+        for (; j + 4 * step <= w.columns; j += 4 * step) four_columns<V>(y[t], w, x[t], j);
+        for (; j + step <= w.columns; j += step) one_column<V>(y[t], w, x[t], j);
         if (j < w.columns) column_tail<V>(y[t], w, x[t], j);
     }
 }

@@ -37,21 +37,12 @@
     "residua: this unit is compiled without fused multiply-add, which is emulated exactly and slowly. Give the compiler an instruction set (-march=x86-64-v3, or -mavx2 -mfma), or include residua/dispatch.hpp, which chooses at run time; RESIDUA_NO_FMA_WARNING silences this.")
 #endif
 
-// g++ 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
 #if RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_HIGHWAY
 HWY_BEFORE_NAMESPACE();
 #endif
 #include <residua/kernels/all.inc.hpp>
 #if RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_HIGHWAY
 HWY_AFTER_NAMESPACE();
-#endif
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
 #endif
 
 #undef RESIDUA_PASS

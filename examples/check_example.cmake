@@ -1,0 +1,12 @@
+# Runs PROGRAM and fails unless DOCUMENT contains SOURCE (without its leading comment) and the program's output.
+execute_process(COMMAND ${EMULATOR} ${PROGRAM} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+file(READ ${SOURCE} source)
+string(REGEX REPLACE "^//[^\n]*\n" "" source "${source}")
+file(READ ${DOCUMENT} document)
+foreach(part IN ITEMS source output)
+    string(FIND "${document}" "```\n${${part}}```" plain)
+    string(FIND "${document}" "```cpp\n${${part}}```" code)
+    if(plain EQUAL -1 AND code EQUAL -1)
+        message(FATAL_ERROR "${DOCUMENT} does not contain the ${part} of ${SOURCE}:\n${${part}}")
+    endif()
+endforeach()
