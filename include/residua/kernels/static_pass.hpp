@@ -22,6 +22,12 @@
 #include <hwy/highway.h>
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
+#elif HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SVE_256 || HWY_TARGET == HWY_SVE2_128
+#define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
+#ifndef RESIDUA_NO_FMA_WARNING
+#pragma message( \
+    "residua: Highway's static target has vectors of no fixed size (SVE, RVV), which this library cannot hold; this unit uses plain loops and is slow. Use xsimd, or HWY_DISABLED_TARGETS to choose NEON, or include residua/dispatch.hpp; RESIDUA_NO_FMA_WARNING silences this.")
+#endif
 #endif
 #if defined(__AVX2__) && defined(__FMA__) && !HWY_NATIVE_FMA && !defined(RESIDUA_NO_FMA_WARNING)
 #pragma message( \

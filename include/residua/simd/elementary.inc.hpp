@@ -24,13 +24,12 @@ struct constants<float> {
     static constexpr float ln2_lo = -0x1.e8082ep-16f;
     static constexpr float two_pi_hi = 0x1.921fb6p2f;
     static constexpr float two_pi_lo = -0x1.777a5cp-23f;
-    // Beyond these e^x is 0 (times any x that goes with it) and infinity.
-    static constexpr float exp_least = -120.0f;
-    static constexpr float exp_most = 89.0f;
+    // Beyond it e^x is infinity, and e^-x is 0 even times x.
+    static constexpr float exp_reach = 120.0f;
     // From here on tanh is 1 to the last bit.
     static constexpr float tanh_most = 10.0f;
-    static constexpr float exp[] = {0x1p-1f,        0x1.555556p-3f,  0x1.555502p-5f,
-                                    0x1.110fc2p-7f, 0x1.6d2e04p-10f, 0x1.a2d9ap-13f};
+    static constexpr float exp[] = {0x1.555556p-3f, 0x1.555502p-5f, 0x1.110fc2p-7f, 0x1.6d2e04p-10f,
+                                    0x1.a2d9ap-13f};
     static constexpr float log[] = {0x1.55555cp-1f, 0x1.997b3ep-2f, 0x1.2f09d2p-2f};
     static constexpr float cos_2pi[] = {-0x1.3bd3ccp4f, 0x1.03c19ep6f, -0x1.55a5bp6f, 0x1.d0934cp5f};
     static constexpr float sin_2pi[] = {-0x1.4abbcep5f, 0x1.466b62p6f, -0x1.329de8p6f, 0x1.3ef74ap5f};
@@ -46,19 +45,11 @@ struct constants<double> {
     static constexpr double ln2_lo = -0x1.8432a1b0e2634p-43;
     static constexpr double two_pi_hi = 0x1.921fb54442d18p2;
     static constexpr double two_pi_lo = 0x1.1a62633145c07p-52;
-    static constexpr double exp_least = -760.0;
-    static constexpr double exp_most = 710.0;
+    static constexpr double exp_reach = 760.0;
     static constexpr double tanh_most = 20.0;
-    static constexpr double exp[] = {0x1p-1,
-                                     0x1.5555555555557p-3,
-                                     0x1.5555555555557p-5,
-                                     0x1.1111111110052p-7,
-                                     0x1.6c16c16c156a5p-10,
-                                     0x1.a01a01ac1d225p-13,
-                                     0x1.a01a01ab9877ep-16,
-                                     0x1.71de01afce41fp-19,
-                                     0x1.27e4cfaf49e82p-22,
-                                     0x1.af4ec44e5452fp-26,
+    static constexpr double exp[] = {0x1.5555555555557p-3,  0x1.5555555555557p-5,  0x1.1111111110052p-7,
+                                     0x1.6c16c16c156a5p-10, 0x1.a01a01ac1d225p-13, 0x1.a01a01ab9877ep-16,
+                                     0x1.71de01afce41fp-19, 0x1.27e4cfaf49e82p-22, 0x1.af4ec44e5452fp-26,
                                      0x1.1f86f011314dbp-29};
     static constexpr double log[] = {0x1.5555555555558p-1, 0x1.999999999506p-2,  0x1.2492492e4adfbp-2,
                                      0x1.c71c626ab492bp-3, 0x1.7462d8b43f9d1p-3, 0x1.39f9a142e9337p-3,
@@ -74,13 +65,12 @@ struct constants<double> {
     static constexpr std::uint64_t one = 0x3ff0000000000000u;
 };
 
-/// e^x as (1 + minus_one) * 2^n, with an integer n and |minus_one| below sqrt(2) - 1; x is clamped to where e^x
-/// still counts, a NaN goes through. `tail` is added to x after the reduction: x + tail may be more precise than V.
+/// e^x = (1 + minus_one) 2^n with an integer n and |minus_one| below sqrt(2) - 1, where minus_one = r + r^2/2 + r^3 s.
+/// x is clamped to where e^x still counts; a NaN goes through. `tail` is added to the reduced argument: x + tail may be
+/// more precise than V.
 template <class V>
 struct exp_terms {
-    V minus_one, n;
-
-    RESIDUA_INLINE V mantissa() const { return V::broadcast(1) + minus_one; }
+    V minus_one, n, r, s;
 };
 
 template <class V>
@@ -88,19 +78,20 @@ RESIDUA_INLINE exp_terms<V> reduce_exp(V x, V tail = zero<V>())
 {
     using T = scalar<V>;
     using c = constants<T>;
-    x = min(V::broadcast(c::exp_most), max(V::broadcast(c::exp_least), x));
+    x = min(V::broadcast(c::exp_reach), max(V::broadcast(-c::exp_reach), x));
     const V magic = V::broadcast(format<T>::magic);
     const V n = fma(x, V::broadcast(c::log2_e), magic) - magic;
     V r = fma(n, V::broadcast(-c::ln2_hi), x);
     r = fma(n, V::broadcast(-c::ln2_lo), r) + tail;
-    return {fma(r * r, polynomial(r, c::exp), r), n};
+    const V s = polynomial(r, c::exp);
+    return {fma(r * r, fma(r, s, V::broadcast(T(0.5))), r), n, r, s};
 }
 
 template <class V>
 RESIDUA_INLINE V exp(V x)
 {
     const auto e = reduce_exp(x);
-    return ldexp(e.mantissa(), e.n);
+    return ldexp(V::broadcast(1) + e.minus_one, e.n);
 }
 
 /// exp(a - b) where the rounding of the difference is not lost: for softmax, |a - b| may be large.
@@ -112,24 +103,41 @@ RESIDUA_INLINE V exp_of_difference(V a, V b)
     const V wrong = (a - (d + b_part)) - (b - b_part);
     // where the difference is infinite the correction is NaN, and 0 is right
     const auto e = reduce_exp(d, select(is_nan(wrong), zero<V>(), wrong));
-    return ldexp(e.mantissa(), e.n);
+    return ldexp(V::broadcast(1) + e.minus_one, e.n);
 }
 
-/// x / (1 + e^(-a x)) * factor, without loss where the logistic alone would be subnormal or zero: the power of two
-/// joins last. a > 0.
+/// 1 / (1 + e^-x) = 2^n / d: the power of two apart, so that it can join last and nothing is subnormal before the end.
+template <class V>
+struct logistic_terms {
+    V d, n;
+};
+
+/// With e^-x = (1 + m) 2^k: d = 1 + (2^k + m 2^k) for k <= 0, and 1 + (2^-k + m) for k > 0. The whole number
+/// comes last (2 for k = 0, where m is all there is to add), so what is in brackets is small and so is its rounding.
+template <class V>
+RESIDUA_INLINE logistic_terms<V> reduce_logistic(V x)
+{
+    using T = scalar<V>;
+    const auto e = reduce_exp(-x);
+    const V above = max(e.n, zero<V>());
+    const V one = V::broadcast(1);
+    // below 2^-100 a power is not seen beside the 1
+    const V power = pow2(max(V::broadcast(T(-100)), -abs(e.n)));
+    const V factor = select(e.n < zero<V>(), power, one);
+    const auto level = e.n == zero<V>();
+    const V added = fma(e.minus_one, factor, select(level, zero<V>(), power));
+    return {select(level, one + one, one) + added, -above};
+}
+
+/// x / (1 + e^(-a x)) * factor, without loss where the logistic alone would be subnormal or zero. a > 0.
 template <class V>
 RESIDUA_INLINE V logistic_product(V x, V a, V factor)
 {
-    using c = constants<scalar<V>>;
-    const V ax = a * x;
-    const auto e = reduce_exp(-abs(ax));
-    const V z = ldexp(e.mantissa(), e.n);
-    const auto negative = ax < zero<V>();
+    const auto l = reduce_logistic(a * x);
     // the least x where the result still counts, so that -infinity times 0 does not arise
-    const V bounded = max(V::broadcast(c::exp_least) / a, x);
-    const V numerator = select(negative, bounded * e.mantissa(), x);
-    const auto power = split_pow2(select(negative, e.n, zero<V>()));
-    return (((numerator / (V::broadcast(1) + z)) * power.first) * factor) * power.second;
+    const V bounded = max(V::broadcast(-constants<scalar<V>>::exp_reach) / a, x);
+    const auto power = split_pow2(l.n);
+    return (((bounded / l.d) * power.first) * factor) * power.second;
 }
 
 template <class V>
@@ -142,24 +150,31 @@ RESIDUA_INLINE V silu(V x)
 template <class V>
 RESIDUA_INLINE V sigmoid(V x)
 {
-    const auto e = reduce_exp(-abs(x));
-    const V one = V::broadcast(1);
-    const V z = ldexp(e.mantissa(), e.n);
-    const auto negative = x < zero<V>();
-    const V numerator = select(negative, e.mantissa(), one);
-    return ldexp(numerator / (one + z), select(negative, e.n, zero<V>()));
+    const auto l = reduce_logistic(x);
+    return ldexp(V::broadcast(1) / l.d, l.n);
 }
 
-/// With E = e^(2|x|) - 1, which is as accurate for small x as for large: E / (E + 2), signed as x.
+/// With E = e^(2|x|) - 1 tanh |x| is E / (E + 2), taken as a base that is exact and a quotient that is small beside it,
+/// so that the quotient's roundings hardly count: 1/k + ((k - 1) E - 2) / (k E + 2 k) with k = 4 below E = 1, else 2.
+/// Where n = 0, E is r + r^2/2 + r^3 s with r = 2|x|: the base is r/2, and r^3 (2s - 1/2 - r s) / (2 E + 4) remains.
 template <class V>
 RESIDUA_INLINE V tanh(V x)
 {
+    using T = scalar<V>;
     const V one = V::broadcast(1);
-    const V magnitude = min(V::broadcast(constants<scalar<V>>::tanh_most), abs(x));
+    const V two = V::broadcast(2);
+    const V half = V::broadcast(T(0.5));
+    const V magnitude = min(V::broadcast(constants<T>::tanh_most), abs(x));
     const auto e = reduce_exp(magnitude + magnitude);
     const V power = pow2(e.n);
     const V E = fma(e.minus_one, power, power - one);
-    return copysign(E / (E + (one + one)), x);
+    const auto small = e.n == zero<V>();
+    const auto middle = !small & (E < one);
+    const V k = select(middle, V::broadcast(4), two);
+    const V base = select(small, magnitude, select(middle, V::broadcast(T(0.25)), half));
+    const V rest = (e.r * (e.r * e.r)) * fma(-e.r, e.s, fma(two, e.s, -half));
+    const V numerator = select(small, rest, fma(k - one, E, -two));
+    return copysign(base + numerator / fma(k, E, k + k), x);
 }
 
 /// The natural logarithm; -infinity at 0, NaN below.

@@ -3,14 +3,21 @@
 
 namespace RESIDUA_PASS {
 
+// On Arm always NEON, whatever xsimd would prefer: SVE is not wider on the machines there are.
+#if defined(__aarch64__)
+using arch = xsimd::neon64;
+#else
+using arch = xsimd::default_arch;
+#endif
+
 template <class T>
 struct reg_mask {
-    xsimd::batch_bool<T> v;
+    xsimd::batch_bool<T, arch> v;
 };
 
 template <class T>
 struct reg {
-    using batch = xsimd::batch<T>;
+    using batch = xsimd::batch<T, arch>;
     using raw = typename batch::register_type;
     using value_type = T;
     static constexpr int size = static_cast<int>(batch::size);
