@@ -107,9 +107,12 @@ target active() noexcept
 {
     const int now = detail::chosen.load(std::memory_order_relaxed);
     if (now >= 0) return static_cast<target>(now);
+    int expected = -1;
     const auto best = targets().back();
-    detail::chosen.store(static_cast<int>(best), std::memory_order_relaxed);
-    return best;
+    // unless another thread has forced one in the meantime
+    if (detail::chosen.compare_exchange_strong(expected, static_cast<int>(best), std::memory_order_relaxed))
+        return best;
+    return static_cast<target>(expected);
 }
 
 bool force(target t) noexcept

@@ -53,8 +53,9 @@ template <writable_rows DX, readable_rows Y, readable_rows DY>
     requires(same_type_as<DX, Y> && same_type_as<DX, DY>)
 void tanh_vjp(DX&& dx, const Y& y, const DY& dy);
 
-/// y_j = e^(x_j - m) / sum_k e^(x_k - m) with m the row's maximum, row by row. A row with NaN is NaN throughout; a row
-/// whose maximum is an infinity has NaN where 0/0 or infinity/infinity would stand. An empty row is left alone.
+/// y_j = e^(x_j - m) / sum_k e^(x_k - m) with m the row's maximum, row by row. A row with a NaN or
+/// with +infinity is NaN throughout, and so is a row of -infinity alone; a single -infinity gives 0. An empty row is
+/// left alone.
 /// Error: at most 4 ulp where the result is normal (the rounding of x_j - m is carried along).
 template <writable_rows Y, readable_rows X>
     requires same_type_as<Y, X>

@@ -106,9 +106,8 @@ void along_path(rows<T> g, rows<const T> stream, std::span<Sublayer> sublayers, 
 
 /// How far tokens are from being one vector.
 struct spread {
-    double
-        relative_distance;  ///< |X - 1 m^T| / |X| in the Frobenius norm, m the mean of the tokens; 0 if all are equal
-    double mean_cosine;     ///< over all pairs of tokens; NaN for fewer than two
+    double relative_distance;  ///< |X - 1 m^T| / |X| (Frobenius), m the mean of the tokens; 0 if all are 0
+    double mean_cosine;        ///< over all pairs of tokens; NaN for fewer than two, or if one is 0
 };
 
 /// Measures the tokens x. `scratch`: one more row than x.
@@ -312,8 +311,8 @@ spread measure_spread(rows<const T> x, rows<T> scratch)
     for (std::size_t t = 1; t < tokens; ++t) RESIDUA_SELF::residual_add(mean, mean, x.row(t));
     RESIDUA_SELF::scale(mean, mean, T(1) / static_cast<T>(tokens));
     for (std::size_t t = 0; t < tokens; ++t) RESIDUA_SELF::residual_add(each.row(t), x.row(t), mean, T(-1));
-    const double distance =
-        static_cast<double>(RESIDUA_SELF::rms(each)) / static_cast<double>(RESIDUA_SELF::rms(x));
+    const double size = static_cast<double>(RESIDUA_SELF::rms(x));
+    const double distance = size == 0 ? 0 : static_cast<double>(RESIDUA_SELF::rms(each)) / size;
 
     // rows of root mean square one: their products are d times the cosines
     RESIDUA_SELF::rms_norm(each, x, RESIDUA_SELF::no_weight, {.eps = T(0)});

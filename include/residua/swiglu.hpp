@@ -3,7 +3,8 @@
 ///
 /// Shapes: y, gate and up have the same rows and columns, each its own stride. y may be exactly gate or up; it is
 /// overwritten. Errors: shapes that differ, partial overlap, an option that is not positive or is NaN: RESIDUA_ASSERT.
-/// NaN in gate or up gives NaN, through every clamp. An infinite limit clamps nothing: the same bits as the plain form.
+/// NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: -0 up, and infinite
+/// for an infinite up. An infinite limit clamps nothing: the same bits as the plain form.
 /// Error: at most 3 ulp over the whole range for the first three forms, subnormal results and results of subnormal
 /// sigmoids included; at most 8 ulp for `situ_glu`, which is a product of three functions.
 #if !defined(RESIDUA_SWIGLU_HPP) || defined(RESIDUA_DISPATCH_PASS)

@@ -15,17 +15,16 @@ struct scaled_load {
     RESIDUA_INLINE V operator()(V x) const { return (x * power.first) * power.second; }
 };
 
-/// The sum of a row's squares, as value * 4^-exponent: always a normal number, or 0, infinity or NaN as the row says.
+/// The sum of the squares of a row, or, where those leave the range of T, of the row times 2^exponent.
 struct square_sum {
     double value;
     int exponent;
 };
 
-/// mean(x^2) + eps and its inverse root, for a row multiplied by 2^exponent.
+/// r = 1 / sqrt(mean(x^2) + eps) of a row times 2^exponent (eps with it): y = (x 2^exponent) r.
 struct row_scale {
     double r;
     int exponent;
-    bool ordinary;  // r and the squares are far from the ends of T's range, and exponent is 0
 };
 
 template <class T>
@@ -51,10 +50,9 @@ inline T largest_magnitude(const T* x, std::size_t n)
     return largest(most);
 }
 
-/// The exponent that brings a positive number to between 1 and 2; 0 for 0 and infinity.
+/// The exponent that brings a positive finite number to between 1 and 2.
 inline int exponent_to_one(double x)
 {
-    if (!(x > 0) || x > 0x1.fffffffffffffp1023) return 0;
     int up = 0;
     if (x < 0x1p-1022) {
         x *= 0x1p54;
@@ -63,27 +61,36 @@ inline int exponent_to_one(double x)
     return 1023 + up - static_cast<int>(__builtin_bit_cast(std::uint64_t, x) >> 52);
 }
 
-/// floor: what will be added to the sum; below its precision nothing matters.
-inline square_sum sum_of_squares(const float* x, std::size_t n, double floor)
-{
-    const double s = reduce_row<f32x16>(add_square{}, n, x);
-    const double least =
-        static_cast<double>(n) * 0x1p-100;  // above, what underflow takes from n squares is not seen
-    if ((s >= least || floor >= least) && s <= 0x1p126) return {s, 0};
-    if (s != s) return {s, 0};
-    return {reduce_row<f64x16>(add_square{}, n, x), 0};
-}
+/// Where a sum of squares can be trusted, per element: above `least` what underflow takes is not seen, below `most`
+/// nothing has overflowed. A row that is scaled has its largest element near 2^scaled_to: far from the end where the
+/// squares overflow, and so far from the other that a small element keeps its bits wherever x r is a normal number.
+template <class T>
+struct square_range;
+template <>
+struct square_range<float> {
+    static constexpr double least = 0x1p-100, most = 0x1p126;
+    static constexpr int scaled_to = 40;
+};
+template <>
+struct square_range<double> {
+    static constexpr double least = 0x1p-900, most = 0x1p1000;
+    static constexpr int scaled_to = 480;
+};
 
-inline square_sum sum_of_squares(const double* x, std::size_t n, double floor)
+/// floor: what will be added to the sum; below its precision nothing matters.
+template <class T>
+inline square_sum sum_of_squares(const T* x, std::size_t n, double floor)
 {
-    const double s = reduce_row<f64x8>(add_square{}, n, x);
-    const double least = static_cast<double>(n) * 0x1p-900;
-    if ((s >= least || floor >= least) && s <= 0x1p1000) return {s, 0};
-    if (s != s) return {s, 0};
-    const double most = largest_magnitude(x, n);
+    using V = lanes<T>;
+    const double s = reduce_row<V>(add_square{}, n, x);
+    const double least = static_cast<double>(n) * square_range<T>::least;
+    if (((s >= least || floor >= least) && s <= square_range<T>::most) || s != s) return {s, 0};
+    const double most = static_cast<double>(largest_magnitude(x, n));
     const double root = __builtin_sqrt(floor);
-    const int exponent = exponent_to_one(most > root ? most : root);
-    return {reduce_row<f64x8>(add_scaled_square<double>{scaled_load<f64x8>{exponent}}, n, x), exponent};
+    const double larger = most > root ? most : root;
+    if (!(larger > 0) || larger > 0x1.fffffffffffffp1023) return {s, 0};
+    const int exponent = exponent_to_one(larger) + square_range<T>::scaled_to;
+    return {reduce_row<V>(add_scaled_square<T>{scaled_load<V>{exponent}}, n, x), exponent};
 }
 
 /// x * 2^n for any n that a double can take in.
@@ -109,10 +116,7 @@ inline row_scale rms_scale(const T* x, std::size_t n, T eps)
     const double e = static_cast<double>(eps);
     const auto squares = sum_of_squares(x, n, count * e);
     const double mean = squares.value / count;
-    const double shifted = times_pow2(e, 2 * squares.exponent);
-    const double r = 1 / __builtin_sqrt(mean + shifted);
-    const bool middle = sizeof(T) == 4 ? (r >= 0x1p-63 && r <= 0x1p50) : (r >= 0x1p-511 && r <= 0x1p511);
-    return {r, squares.exponent, middle && squares.exponent == 0};
+    return {1 / __builtin_sqrt(mean + times_pow2(e, 2 * squares.exponent)), squares.exponent};
 }
 
 /// The factor of a channel: w, 1 + w, or 1.
@@ -143,11 +147,11 @@ struct as_it_is {
     }
 };
 
-/// One row, computed in lanes V (f64x16 serves the rows of floats that float itself cannot).
-template <norm_weight Kind, class V, class Load, class T>
+template <norm_weight Kind, class Load, class T>
 RESIDUA_INLINE void rms_norm_row(T* y, const T* x, const T* w, std::size_t n, double r, Load in)
 {
-    const rms_norm_of<Kind, V, Load> op{V::broadcast(static_cast<scalar<V>>(r)), in};
+    using V = lanes<T>;
+    const rms_norm_of<Kind, V, Load> op{V::broadcast(static_cast<T>(r)), in};
     if constexpr (Kind == norm_weight::none) {
         map_row<V>(op, n, y, x);
     } else {
@@ -162,12 +166,10 @@ inline void rms_norm_rows(rows<T> y, rows<const T> x, const T* w, T eps)
     if (n == 0) return;
     for (std::size_t i = 0; i < x.count; ++i) {
         const auto scale = rms_scale(x[i], n, eps);
-        if (scale.ordinary) {
-            rms_norm_row<Kind, lanes<T>>(y[i], x[i], w, n, scale.r, as_it_is{});
-        } else if constexpr (sizeof(T) == 4) {
-            rms_norm_row<Kind, f64x16>(y[i], x[i], w, n, scale.r, as_it_is{});
+        if (scale.exponent == 0) {
+            rms_norm_row<Kind>(y[i], x[i], w, n, scale.r, as_it_is{});
         } else {
-            rms_norm_row<Kind, lanes<T>>(y[i], x[i], w, n, scale.r, scaled_load<lanes<T>>{scale.exponent});
+            rms_norm_row<Kind>(y[i], x[i], w, n, scale.r, scaled_load<lanes<T>>{scale.exponent});
         }
     }
 }
@@ -269,7 +271,7 @@ inline void rms_norm_vjp_rows(rows<T> dx, T* dw, rows<const T> x, const T* w, ro
     if (n == 0) return;
     for (std::size_t i = 0; i < x.count; ++i) {
         const auto scale = rms_scale(x[i], n, eps);
-        if (scale.ordinary) {
+        if (scale.exponent == 0) {
             const double sum = sum_dy_w_x<Kind, lanes<T>>(dy[i], x[i], w, n, as_it_is{});
             const double size = __builtin_fabs(sum);
             if (sizeof(T) == 8 || (size <= 0x1p120 && size >= static_cast<double>(n) * 0x1p-100)) {
@@ -278,8 +280,10 @@ inline void rms_norm_vjp_rows(rows<T> dx, T* dw, rows<const T> x, const T* w, ro
             }
         }
         if constexpr (sizeof(T) == 4) {
+            // double holds any product of three floats: neither the row nor the gradient needs scaling
+            const row_scale wide{times_pow2(scale.r, scale.exponent), 0};
             const double sum = sum_dy_w_x<Kind, f64x16>(dy[i], x[i], w, n, as_it_is{});
-            rms_norm_vjp_row<Kind, f64x16>(dx[i], dw, x[i], w, dy[i], n, scale, sum, as_it_is{});
+            rms_norm_vjp_row<Kind, f64x16>(dx[i], dw, x[i], w, dy[i], n, wide, sum, as_it_is{});
         } else {
             const scaled_load<lanes<T>> in{scale.exponent};
             const double sum = sum_dy_w_x<Kind, lanes<T>>(dy[i], x[i], w, n, in);

@@ -7,7 +7,7 @@ struct swiglu_of {
     template <class V>
     RESIDUA_INLINE V operator()(V gate, V up) const
     {
-        return logistic_product(gate, V::broadcast(1), up);
+        return logistic_product(gate, up);
     }
 };
 template <class T>
@@ -37,7 +37,7 @@ struct clamped_swiglu_of {
     RESIDUA_INLINE V operator()(V gate, V up) const
     {
         const V most = V::broadcast(limit);
-        return logistic_product(from_above(gate, most), V::broadcast(1), on_both_sides(up, most));
+        return logistic_product(from_above(gate, most), on_both_sides(up, most));
     }
 };
 template <class T>
@@ -65,6 +65,14 @@ inline void gpt_oss_swiglu(rows<T> y, rows<const T> gate, rows<const T> up, T li
     map(gpt_oss_swiglu_of<T>{limit, alpha}, y, gate, up);
 }
 
+/// cap tanh(x / cap), which is x itself to the last bit where x / cap could lose bits as a subnormal number.
+template <class V>
+RESIDUA_INLINE V soft_cap(V x, V cap)
+{
+    const V negligible = cap * V::broadcast(sizeof(scalar<V>) == 4 ? scalar<V>(0x1p-13) : scalar<V>(0x1p-28));
+    return select(abs(x) < negligible, x, cap * tanh(x / cap));
+}
+
 /// SiTU-GLU: beta tanh(gate / beta) sigmoid(gate) * cap tanh(up / cap).
 template <class T>
 struct situ_glu_of {
@@ -73,9 +81,9 @@ struct situ_glu_of {
     template <class V>
     RESIDUA_INLINE V operator()(V gate, V up) const
     {
-        const V b = V::broadcast(beta);
-        const V c = V::broadcast(cap);
-        return ((b * tanh(gate / b)) * sigmoid(gate)) * (c * tanh(up / c));
+        const V g = soft_cap(gate, V::broadcast(beta));
+        const V u = soft_cap(up, V::broadcast(cap));
+        return scaled_quotient(g, reduce_logistic(gate, constants<scalar<V>>::product_reach), u);
     }
 };
 template <class T>

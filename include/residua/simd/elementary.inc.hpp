@@ -4,7 +4,7 @@
 namespace RESIDUA_PASS {
 
 /// c[0] + c[1] x + c[2] x^2 + ...
-template <int K = 0, class V, int N>
+template <std::size_t K = 0, class V, std::size_t N>
 RESIDUA_INLINE V polynomial(V x, const scalar<V> (&c)[N])
 {
     if constexpr (K + 1 == N) {
@@ -24,8 +24,12 @@ struct constants<float> {
     static constexpr float ln2_lo = -0x1.e8082ep-16f;
     static constexpr float two_pi_hi = 0x1.921fb6p2f;
     static constexpr float two_pi_lo = -0x1.777a5cp-23f;
-    // Beyond it e^x is infinity, and e^-x is 0 even times x.
+    // Beyond these e^x is infinity and 0; x e^x too; x e^x times any finite number too.
     static constexpr float exp_reach = 120.0f;
+    static constexpr float product_reach = 200.0f;
+    // A number below tiny is brought up by this many powers of two.
+    static constexpr float tiny = 0x1p-100f;
+    static constexpr float tiny_shift = 100.0f;
     // From here on tanh is 1 to the last bit.
     static constexpr float tanh_most = 10.0f;
     static constexpr float exp[] = {0x1.555556p-3f, 0x1.555502p-5f, 0x1.110fc2p-7f, 0x1.6d2e04p-10f,
@@ -46,6 +50,9 @@ struct constants<double> {
     static constexpr double two_pi_hi = 0x1.921fb54442d18p2;
     static constexpr double two_pi_lo = 0x1.1a62633145c07p-52;
     static constexpr double exp_reach = 760.0;
+    static constexpr double product_reach = 1470.0;
+    static constexpr double tiny = 0x1p-900;
+    static constexpr double tiny_shift = 900.0;
     static constexpr double tanh_most = 20.0;
     static constexpr double exp[] = {0x1.5555555555557p-3,  0x1.5555555555557p-5,  0x1.1111111110052p-7,
                                      0x1.6c16c16c156a5p-10, 0x1.a01a01ac1d225p-13, 0x1.a01a01ab9877ep-16,
@@ -66,7 +73,7 @@ struct constants<double> {
 };
 
 /// e^x = (1 + minus_one) 2^n with an integer n and |minus_one| below sqrt(2) - 1, where minus_one = r + r^2/2 + r^3 s.
-/// x is clamped to where e^x still counts; a NaN goes through. `tail` is added to the reduced argument: x + tail may be
+/// x is clamped to +-reach; a NaN goes through. `tail` is added to the reduced argument: x + tail may be
 /// more precise than V.
 template <class V>
 struct exp_terms {
@@ -74,11 +81,11 @@ struct exp_terms {
 };
 
 template <class V>
-RESIDUA_INLINE exp_terms<V> reduce_exp(V x, V tail = zero<V>())
+RESIDUA_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<scalar<V>>::exp_reach, V tail = zero<V>())
 {
     using T = scalar<V>;
     using c = constants<T>;
-    x = min(V::broadcast(c::exp_reach), max(V::broadcast(-c::exp_reach), x));
+    x = min(V::broadcast(reach), max(V::broadcast(-reach), x));
     const V magic = V::broadcast(format<T>::magic);
     const V n = fma(x, V::broadcast(c::log2_e), magic) - magic;
     V r = fma(n, V::broadcast(-c::ln2_hi), x);
@@ -94,6 +101,13 @@ RESIDUA_INLINE V exp(V x)
     return ldexp(V::broadcast(1) + e.minus_one, e.n);
 }
 
+/// The correction of a rounding, which is NaN where the rounded result is infinite, and 0 is right.
+template <class V>
+RESIDUA_INLINE V finite_tail(V tail)
+{
+    return select(is_nan(tail), zero<V>(), tail);
+}
+
 /// exp(a - b) where the rounding of the difference is not lost: for softmax, |a - b| may be large.
 template <class V>
 RESIDUA_INLINE V exp_of_difference(V a, V b)
@@ -101,8 +115,7 @@ RESIDUA_INLINE V exp_of_difference(V a, V b)
     const V d = a - b;
     const V b_part = a - d;
     const V wrong = (a - (d + b_part)) - (b - b_part);
-    // where the difference is infinite the correction is NaN, and 0 is right
-    const auto e = reduce_exp(d, select(is_nan(wrong), zero<V>(), wrong));
+    const auto e = reduce_exp(d, constants<scalar<V>>::exp_reach, finite_tail(wrong));
     return ldexp(V::broadcast(1) + e.minus_one, e.n);
 }
 
@@ -115,35 +128,62 @@ struct logistic_terms {
 /// With e^-x = (1 + m) 2^k: d = 1 + (2^k + m 2^k) for k <= 0, and 1 + (2^-k + m) for k > 0. The whole number
 /// comes last (2 for k = 0, where m is all there is to add), so what is in brackets is small and so is its rounding.
 template <class V>
-RESIDUA_INLINE logistic_terms<V> reduce_logistic(V x)
+RESIDUA_INLINE logistic_terms<V> reduce_logistic(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
+                                                 V tail = zero<V>())
 {
     using T = scalar<V>;
-    const auto e = reduce_exp(-x);
+    const auto e = reduce_exp(-x, reach, -tail);
     const V above = max(e.n, zero<V>());
     const V one = V::broadcast(1);
     // below 2^-100 a power is not seen beside the 1
     const V power = pow2(max(V::broadcast(T(-100)), -abs(e.n)));
     const V factor = select(e.n < zero<V>(), power, one);
-    const auto level = e.n == zero<V>();
+    const auto level = (e.n == zero<V>());
     const V added = fma(e.minus_one, factor, select(level, zero<V>(), power));
     return {select(level, one + one, one) + added, -above};
 }
 
-/// x / (1 + e^(-a x)) * factor, without loss where the logistic alone would be subnormal or zero. a > 0.
+/// x factor 2^n / d for n <= 0, where only the result may leave the normal numbers. A tiny x is brought up first; the
+/// power of two joins in three factors, each a normal number, the first before `factor`, which may be huge.
+template <class V>
+RESIDUA_INLINE V scaled_quotient(V x, logistic_terms<V> l, V factor)
+{
+    using T = scalar<V>;
+    using c = constants<T>;
+    const auto tiny = abs(x) < V::broadcast(c::tiny);
+    const V shift = select(tiny, V::broadcast(c::tiny_shift), zero<V>());
+    const V least = V::broadcast(1 - format<T>::bias);
+    const V first = max(least, l.n);
+    const V rest = (l.n - first) - shift;
+    const V second = max(least, rest);
+    const V q = select(tiny, x * V::broadcast(T(1) / c::tiny), x) / l.d;
+    return (((q * pow2(first)) * factor) * pow2(second)) * pow2(rest - second);
+}
+
+/// x / (1 + e^-x) * factor. x is bounded where the result no longer depends on it, so that -infinity times 0 does not
+/// arise.
+template <class V>
+RESIDUA_INLINE V logistic_product(V x, V factor)
+{
+    using c = constants<scalar<V>>;
+    return scaled_quotient(max(V::broadcast(-c::product_reach), x), reduce_logistic(x, c::product_reach), factor);
+}
+
+/// x / (1 + e^(-a x)) * factor, a > 0; the rounding of a x is carried along.
 template <class V>
 RESIDUA_INLINE V logistic_product(V x, V a, V factor)
 {
-    const auto l = reduce_logistic(a * x);
-    // the least x where the result still counts, so that -infinity times 0 does not arise
-    const V bounded = max(V::broadcast(-constants<scalar<V>>::exp_reach) / a, x);
-    const auto power = split_pow2(l.n);
-    return (((bounded / l.d) * power.first) * factor) * power.second;
+    using c = constants<scalar<V>>;
+    const V ax = a * x;
+    const V tail = finite_tail(fma(a, x, -ax));
+    return scaled_quotient(max(V::broadcast(-c::product_reach) / a, x), reduce_logistic(ax, c::product_reach, tail),
+                           factor);
 }
 
 template <class V>
 RESIDUA_INLINE V silu(V x)
 {
-    return logistic_product(x, V::broadcast(1), V::broadcast(1));
+    return logistic_product(x, V::broadcast(1));
 }
 
 /// 1 / (1 + e^-x)
@@ -169,7 +209,7 @@ RESIDUA_INLINE V tanh(V x)
     const V power = pow2(e.n);
     const V E = fma(e.minus_one, power, power - one);
     const auto small = e.n == zero<V>();
-    const auto middle = !small & (E < one);
+    const auto middle = (!small) & (E < one);
     const V k = select(middle, V::broadcast(4), two);
     const V base = select(small, magnitude, select(middle, V::broadcast(T(0.25)), half));
     const V rest = (e.r * (e.r * e.r)) * fma(-e.r, e.s, fma(two, e.s, -half));

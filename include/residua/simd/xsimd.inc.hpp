@@ -27,14 +27,14 @@ struct reg {
     RESIDUA_INLINE static reg load(const T* p) { return {batch::load_unaligned(p)}; }
     RESIDUA_INLINE static reg load(const T* p, int n)
     {
-        T buffer[size] = {};
+        T buffer[batch::size] = {};
         for (int i = 0; i < n; ++i) buffer[i] = p[i];
         return load(buffer);
     }
     RESIDUA_INLINE void store(T* p) const { v.store_unaligned(p); }
     RESIDUA_INLINE void store(T* p, int n) const
     {
-        T buffer[size];
+        T buffer[batch::size];
         store(buffer);
         for (int i = 0; i < n; ++i) p[i] = buffer[i];
     }
