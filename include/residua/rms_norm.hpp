@@ -110,7 +110,7 @@ void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY& dy,
                   std::type_identity_t<rms_norm_options<detail::value_of<DX>>> options);
 
 /// The root mean square of all elements of x, without eps; 0 if there is none. No overflow or underflow on the way.
-/// Error: at most 2 ulp.
+/// Error: at most 1 ulp in float, 2 ulp in double.
 template <readable_rows X>
 auto rms(const X& x) -> detail::value_of<const X&>;
 

@@ -2,11 +2,15 @@
 // (RESIDUA_PASS_BACKEND), the namespace (RESIDUA_PASS) and, for Highway, the target; a static unit makes one pass,
 // the run-time dispatch one for each target. These files have no include guard and open the namespace themselves.
 
-// g++ 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.
+// g++ 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes; and where it sees how long
+// an array is, it warns of the whole-vector walk that a short one never takes.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+#pragma GCC diagnostic ignored "-Wstringop-overread"
 #endif
 
 // clang-format off

@@ -26,7 +26,7 @@ inline T largest_element(const T* x, std::size_t n)
     for (; j + V::size <= n; j += V::size) most = max(load<V>(x + j), most);
     if (j < n) {
         // the lanes past the end take part as x[0]
-        T rest[V::size];
+        lane_array<V> rest;
         for (int i = 0; i < V::size; ++i)
             rest[i] = j + static_cast<std::size_t>(i) < n ? x[j + static_cast<std::size_t>(i)] : x[0];
         most = max(V::load(rest), most);

@@ -101,11 +101,11 @@ RESIDUA_INLINE V exp(V x)
     return ldexp(V::broadcast(1) + e.minus_one, e.n);
 }
 
-/// The correction of a rounding, which is NaN where the rounded result is infinite, and 0 is right.
+/// The correction of a rounding; where the rounded result is infinite the correction is not finite, and 0 is right.
 template <class V>
 RESIDUA_INLINE V finite_tail(V tail)
 {
-    return select(is_nan(tail), zero<V>(), tail);
+    return select(abs(tail) < V::broadcast(scalar<V>(__builtin_inf())), tail, zero<V>());
 }
 
 /// exp(a - b) where the rounding of the difference is not lost: for softmax, |a - b| may be large.

@@ -24,6 +24,10 @@ RESIDUA_INLINE void keep_product([[maybe_unused]] Raw& product)
 #endif
 }
 
+/// An array as long as a vector.
+template <class V>
+using lane_array = typename V::value_type[static_cast<std::size_t>(V::size)];
+
 RESIDUA_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 RESIDUA_INLINE double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
@@ -31,8 +35,7 @@ RESIDUA_INLINE double fma1(double a, double b, double c) { return __builtin_fma(
 template <class V>
 RESIDUA_INLINE V lane_by_lane_fma(V a, V b, V c)
 {
-    using T = typename V::value_type;
-    T x[V::size], y[V::size], z[V::size];
+    lane_array<V> x, y, z;
     a.store(x);
     b.store(y);
     c.store(z);

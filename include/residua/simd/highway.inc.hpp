@@ -25,7 +25,7 @@ struct reg {
     RESIDUA_INLINE static reg load(const T* p, int n)
     {
 #if HWY_MEM_OPS_MIGHT_FAULT
-        T buffer[static_cast<std::size_t>(size)] = {};
+        lane_array<reg> buffer = {};
         for (int i = 0; i < n; ++i) buffer[i] = p[i];
         return load(buffer);
 #else
@@ -36,7 +36,7 @@ struct reg {
     RESIDUA_INLINE void store(T* p, int n) const
     {
 #if HWY_MEM_OPS_MIGHT_FAULT
-        T buffer[static_cast<std::size_t>(size)];
+        lane_array<reg> buffer;
         store(buffer);
         for (int i = 0; i < n; ++i) p[i] = buffer[i];
 #else

@@ -103,7 +103,7 @@ RESIDUA_INLINE auto sum(twice<H> v)
 template <class T>
 RESIDUA_INLINE T sum(reg<T> v)
 {
-    T lane[reg<T>::size];
+    lane_array<reg<T>> lane;
     v.store(lane);
     for (int half = reg<T>::size / 2; half > 0; half /= 2) {
         for (int i = 0; i < half; ++i) lane[i] = lane[i] + lane[i + half];
@@ -119,7 +119,7 @@ RESIDUA_INLINE auto largest(twice<H> v)
 template <class T>
 RESIDUA_INLINE T largest(reg<T> v)
 {
-    T lane[reg<T>::size];
+    lane_array<reg<T>> lane;
     v.store(lane);
     for (int half = reg<T>::size / 2; half > 0; half /= 2) {
         for (int i = 0; i < half; ++i) lane[i] = lane[i + half] < lane[i] ? lane[i] : lane[i + half];
@@ -181,7 +181,7 @@ RESIDUA_INLINE V ldexp(V v, V n)
 template <class U, class Storage>
 RESIDUA_INLINE U load_bits(const Storage* p, int n)
 {
-    scalar<U> bits[U::size] = {};
+    lane_array<U> bits = {};
     for (int i = 0; i < n; ++i) bits[i] = p[i].bits;
     return U::load(bits);
 }
@@ -189,7 +189,7 @@ RESIDUA_INLINE U load_bits(const Storage* p, int n)
 template <class Storage, class U>
 RESIDUA_INLINE void store_bits(Storage* p, U u, int n)
 {
-    scalar<U> bits[U::size];
+    lane_array<U> bits;
     u.store(bits);
     for (int i = 0; i < n; ++i) p[i].bits = static_cast<std::uint16_t>(bits[i]);
 }

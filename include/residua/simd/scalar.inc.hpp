@@ -12,7 +12,7 @@ template <class T>
 struct reg {
     using value_type = T;
     static constexpr int size = 64 / sizeof(T);
-    T v[size];
+    T v[64 / sizeof(T)];
 
     RESIDUA_INLINE static reg broadcast(T x)
     {

@@ -27,14 +27,14 @@ struct reg {
     RESIDUA_INLINE static reg load(const T* p) { return {batch::load_unaligned(p)}; }
     RESIDUA_INLINE static reg load(const T* p, int n)
     {
-        T buffer[batch::size] = {};
+        lane_array<reg> buffer = {};
         for (int i = 0; i < n; ++i) buffer[i] = p[i];
         return load(buffer);
     }
     RESIDUA_INLINE void store(T* p) const { v.store_unaligned(p); }
     RESIDUA_INLINE void store(T* p, int n) const
     {
-        T buffer[batch::size];
+        lane_array<reg> buffer;
         store(buffer);
         for (int i = 0; i < n; ++i) p[i] = buffer[i];
     }
@@ -166,8 +166,8 @@ RESIDUA_INLINE reg<T> round(reg<T> a)
 
 RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
 {
-    float in[reg<float>::size];
-    double out[reg<float>::size];
+    lane_array<reg<float>> in;
+    lane_array<twice<reg<double>>> out;
     a.store(in);
     for (int i = 0; i < reg<float>::size; ++i) out[i] = static_cast<double>(in[i]);
     return twice<reg<double>>::load(out);
@@ -175,8 +175,8 @@ RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
 
 RESIDUA_INLINE reg<float> narrow(twice<reg<double>> a)
 {
-    double in[reg<float>::size];
-    float out[reg<float>::size];
+    lane_array<twice<reg<double>>> in;
+    lane_array<reg<float>> out;
     a.store(in);
     for (int i = 0; i < reg<float>::size; ++i) out[i] = static_cast<float>(in[i]);
     return reg<float>::load(out);
