@@ -29,6 +29,7 @@
 #include <residua/kernels/drivers.inc.hpp>
 #include <residua/kernels/elementary.inc.hpp>
 #include <residua/kernels/residual.inc.hpp>
+#include <residua/kernels/square_sum.inc.hpp>
 #include <residua/kernels/rms_norm.inc.hpp>
 #include <residua/kernels/swiglu.inc.hpp>
 #include <residua/kernels/softmax.inc.hpp>
