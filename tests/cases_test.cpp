@@ -1,0 +1,700 @@
+// Inputs that other libraries got wrong, from public reports of their users, with the right values computed exactly.
+// Each test says what went wrong there. Numbers in hexadecimal are the bits of a float.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include <residua/residua.hpp>
+
+#include "support/memory.hpp"
+#include "support/reference.hpp"
+#include "support/ulp.hpp"
+
+namespace {
+
+using reference::wide;
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+/// Within `bound` units in the last place of the right float.
+::testing::AssertionResult near(float got, std::uint32_t right, double bound = 2)
+{
+    const auto exact = std::bit_cast<float>(right);
+    const double error = ulp::error(got, wide(exact));
+    if (error <= bound && std::signbit(got) == std::signbit(exact)) return ::testing::AssertionSuccess();
+    return ::testing::AssertionFailure() << got << " is " << error << " ulp from " << exact;
+}
+
+std::vector<float> rms_norm(const std::vector<float>& x, float eps)
+{
+    std::vector<float> y(x.size());
+    residua::rms_norm(y, x, std::vector<float>(x.size(), 1.0F), {.eps = eps});
+    return y;
+}
+float silu(float x)
+{
+    std::array<float, 1> y{x};
+    residua::silu(y, y);
+    return y[0];
+}
+float sigmoid(float x)
+{
+    std::array<float, 1> y{x};
+    residua::sigmoid(y, y);
+    return y[0];
+}
+float swiglu(float gate, float up)
+{
+    std::array<float, 1> y{gate};
+    residua::swiglu(y, y, std::array{up});
+    return y[0];
+}
+float clamped_swiglu(float gate, float up, float limit)
+{
+    std::array<float, 1> y{gate};
+    residua::clamped_swiglu(y, y, std::array{up}, {.limit = limit});
+    return y[0];
+}
+float gpt_oss_swiglu(float gate, float up)
+{
+    std::array<float, 1> y{gate};
+    residua::gpt_oss_swiglu(y, y, std::array{up});
+    return y[0];
+}
+
+// --- A: range and eps ---------------------------------------------------------------------------------------------
+
+// tenstorrent/tt-metal#55159, numpy/numpy#8775: the sum of squares overflows, and the row becomes 0.
+TEST(range_and_eps, A1_rows_whose_squares_overflow)
+{
+    for (const float huge : {3e19F, 1e30F, 3e38F}) {
+        for (const float y : rms_norm(std::vector<float>(512, huge), 1e-6F)) EXPECT_TRUE(near(y, 0x3f800000, 1));
+    }
+}
+
+// apple/coremltools#2821: eps is added to a rescaled row, and so is multiplied by max^2.
+TEST(range_and_eps, A3_eps_is_not_scaled_with_the_row)
+{
+    std::vector<float> x(4096, 0x1p-10F);
+    x[0] = 8;
+    const auto y = rms_norm(x, 1e-5F);
+    EXPECT_TRUE(near(y[0], 0x427fe90b));
+    EXPECT_TRUE(near(y[1], 0x3bffe90b));
+}
+
+// apple/coremltools#2822, huggingface/diffusers#13316: a row of zeros is 0/0.
+TEST(range_and_eps, A4_rows_of_zeros)
+{
+    for (std::size_t n = 1; n <= 130; ++n) {
+        for (const float eps : {1e-6F, 1e-12F}) {
+            std::vector<float> zeros(n, 0.0F);
+            std::vector<double> wide_zeros(n, 0.0);
+            std::vector<double> y(n, 1.0);
+            std::feclearexcept(FE_ALL_EXCEPT);
+            const auto narrow = rms_norm(zeros, eps);
+            residua::rms_norm(y, wide_zeros, residua::no_weight, {.eps = static_cast<double>(eps)});
+            EXPECT_EQ(std::fetestexcept(FE_INVALID | FE_DIVBYZERO), 0);
+            EXPECT_TRUE(ulp::all_same_bits(narrow, zeros));
+            EXPECT_TRUE(ulp::all_same_bits(y, wide_zeros));
+            const std::vector<float> minus(n, -0.0F);
+            EXPECT_TRUE(ulp::all_same_bits(rms_norm(minus, eps), minus));
+        }
+    }
+}
+
+// amd/IRON#139, tensorflow/tensorflow#58863: eps is a constant of the kernel.
+TEST(range_and_eps, A8_eps_is_the_one_that_is_given)
+{
+    for (const auto& [eps, right] : {std::pair{1e-6F, 0x3f7fae3cU}, {1e-5F, 0x3f7cdbd9U}, {1e-4F, 0x3f64f92eU}}) {
+        for (const float y : rms_norm(std::vector<float>(64, 0.02F), eps)) EXPECT_TRUE(near(y, right));
+    }
+}
+
+// tile-ai/tilelang#1243, tenstorrent/tt-metal#55347: eps outside the root, or dropped for one element.
+TEST(range_and_eps, A9_eps_is_inside_the_root)
+{
+    for (const std::size_t n : std::vector<std::size_t>{1, 7, 64}) {
+        for (const float y : rms_norm(std::vector<float>(n, 1e-3F), 1e-6F)) EXPECT_TRUE(near(y, 0x3f3504f3));
+    }
+}
+
+// --- C: NaN, infinity, signed zero --------------------------------------------------------------------------------
+
+// google/highway#1016: exp(NaN) is 0, and a gate hides the NaN.
+TEST(special_values, C1_a_nan_goes_through_the_gate)
+{
+    for (std::size_t n = 1; n <= 40; ++n) {
+        for (std::size_t where = 0; where < n; ++where) {
+            std::vector<float> x(n, 1.0F);
+            x[where] = nan;
+            std::vector<float> y(n);
+            residua::sigmoid(y, x);
+            EXPECT_TRUE(std::isnan(y[where]));
+            residua::silu(y, x);
+            EXPECT_TRUE(std::isnan(y[where]));
+            residua::exp(y, x);
+            EXPECT_TRUE(std::isnan(y[where]));
+            residua::swiglu(y, x, std::vector<float>(n, 1.0F));
+            EXPECT_TRUE(std::isnan(y[where]));
+        }
+    }
+}
+
+// tracel-ai/burn#5716, uxlfoundation/oneDNN#5370: min and max of vectors drop a NaN, by the order of their operands.
+TEST(special_values, C2_a_nan_goes_through_the_clamps)
+{
+    for (const auto& [gate, up] : {std::pair{nan, 1.0F}, {1.0F, nan}, {nan, nan}, {-nan, 1.0F}, {1.0F, -nan}}) {
+        EXPECT_TRUE(std::isnan(clamped_swiglu(gate, up, 7)));
+        EXPECT_TRUE(std::isnan(gpt_oss_swiglu(gate, up)));
+        std::array<float, 1> y{};
+        residua::situ_glu(y, std::array{gate}, std::array{up});
+        EXPECT_TRUE(std::isnan(y[0]));
+    }
+}
+
+// pytorch/pytorch#160876: silu(-infinity) as -infinity / infinity is NaN.
+TEST(special_values, C4_silu_and_sigmoid_at_the_infinities)
+{
+    EXPECT_TRUE(ulp::same_bits(silu(-infinity), -0.0F));
+    EXPECT_EQ(silu(infinity), infinity);
+    EXPECT_EQ(sigmoid(infinity), 1.0F);
+    EXPECT_TRUE(ulp::same_bits(sigmoid(-infinity), 0.0F));
+    EXPECT_TRUE(ulp::same_bits(swiglu(-infinity, 3), -0.0F));
+    EXPECT_EQ(swiglu(infinity, 3), infinity);
+}
+
+// antirez/ds4#498, tensorflow/tensorflow#119354: NaN far from zero, where the reduction of the range overflows.
+TEST(special_values, C5_silu_and_sigmoid_of_huge_numbers)
+{
+    EXPECT_TRUE(ulp::same_bits(silu(-3e38F), -0.0F));
+    EXPECT_EQ(silu(3e38F), 3e38F);
+    EXPECT_EQ(sigmoid(5e29F), 1.0F);
+    EXPECT_TRUE(ulp::same_bits(sigmoid(-5e29F), 0.0F));
+}
+
+// ROCm/aiter#5044: an odd width was written into the next row.
+TEST(special_values, C7_a_nan_stays_in_its_row)
+{
+    const std::size_t n = 769;
+    reference::random random{1};
+    const auto x = random.row<float>(9 * n);
+    std::vector<float> clean(9 * n);
+    residua::rms_norm(residua::rows{clean.data(), 9, n}, residua::rows{x.data(), 9, n}, residua::no_weight,
+                      {.eps = 1e-6F});
+    for (std::size_t k = 0; k < 9; ++k) {
+        auto hit = x;
+        hit[k * n + 700] = nan;
+        std::vector<float> y(9 * n);
+        residua::rms_norm(residua::rows{y.data(), 9, n}, residua::rows{hit.data(), 9, n}, residua::no_weight,
+                          {.eps = 1e-6F});
+        auto expected = clean;
+        for (std::size_t j = 0; j < n; ++j) expected[k * n + j] = nan;
+        EXPECT_TRUE(ulp::all_same_bits(y, expected));
+    }
+}
+
+// numpy/numpy#8051, uxlfoundation/oneDNN#649: a signalling NaN.
+TEST(special_values, C9_a_signalling_nan_becomes_a_quiet_one)
+{
+    std::vector<float> x(20, 1.0F);
+    // By its bits: a float register of an old ABI would make it quiet.
+    const std::uint32_t signalling = 0x7f800001;
+    std::memcpy(&x[17], &signalling, sizeof signalling);
+    std::vector<float> y(20);
+    const auto quiet = [&] {
+        return std::isnan(y[17]) && (std::bit_cast<std::uint32_t>(y[17]) & 0x00400000U) != 0;
+    };
+    residua::exp(y, x);
+    EXPECT_TRUE(quiet());
+    residua::tanh(y, x);
+    EXPECT_TRUE(quiet());
+    residua::sigmoid(y, x);
+    EXPECT_TRUE(quiet());
+    residua::silu(y, x);
+    EXPECT_TRUE(quiet());
+    residua::rms_norm(y, x, residua::no_weight, {.eps = 1e-6F});
+    EXPECT_TRUE(quiet());
+    residua::scale(y, x, 2.0F);
+    EXPECT_TRUE(quiet());
+}
+
+// --- D: accuracy of the activations -------------------------------------------------------------------------------
+
+// tenstorrent/tt-metal#55711, jax-ml/jax#39798: exp is flushed to 0 below -87.3, where silu is still a normal number.
+TEST(activations, D1_the_far_tail_of_silu)
+{
+    EXPECT_TRUE(near(silu(-88.5F), 0x82dd2ec2));
+    EXPECT_TRUE(near(silu(-90.0F), 0x81c8c18a));
+    EXPECT_TRUE(near(silu(-91.0F), 0x81155967));
+    EXPECT_TRUE(near(silu(-95.0F), 0x8005b61a));
+}
+
+// sonos/tract#2506: the argument of the sigmoid is clamped and x is not, so the tail grows.
+TEST(activations, D3_the_tail_of_silu)
+{
+    EXPECT_TRUE(near(silu(-17.0F), 0xb53cec0a));
+    EXPECT_TRUE(near(silu(-18.0F), 0xb4932d77));
+    EXPECT_TRUE(near(silu(-30.0F), 0xac458b96));
+    EXPECT_TRUE(near(sigmoid(-17.0F), 0x3331cf18));
+}
+
+// xtensor-stack/xsimd#757, Tencent/ncnn#6903: an estimate of 12 bits for the inverse root.
+TEST(activations, D8_a_row_of_equal_numbers_is_one)
+{
+    for (std::size_t n = 1; n <= 70; ++n) {
+        for (const float eps : {0.0F, 1e-12F}) {
+            for (const float y : rms_norm(std::vector<float>(n, 2.0F), eps)) EXPECT_TRUE(near(y, 0x3f800000, 1));
+        }
+    }
+}
+
+// --- E: which SwiGLU ----------------------------------------------------------------------------------------------
+
+// NVIDIA/TransformerEngine#2161, sgl-project/sglang#39939: GPT-OSS's form, without its + 1 or clamped on both sides.
+TEST(swiglu_forms, E1_gpt_oss)
+{
+    EXPECT_TRUE(near(gpt_oss_swiglu(9, 9), 0x425fff9e));
+    EXPECT_TRUE(near(gpt_oss_swiglu(-20, 3), 0xaa14526b));
+    EXPECT_EQ(gpt_oss_swiglu(8, -1), 0.0F);
+    EXPECT_TRUE(near(gpt_oss_swiglu(3, -8), 0xc18f21f1));
+    EXPECT_TRUE(near(gpt_oss_swiglu(20, -20), std::bit_cast<std::uint32_t>(-41.999718F)));
+    EXPECT_TRUE(near(gpt_oss_swiglu(-9, -9), 0x3749a57e));
+}
+
+// anthony-chaudhary/fak#4837, PaddlePaddle/PaddleFleet#1025: the gate is clamped from above only.
+TEST(swiglu_forms, E3_the_gate_is_clamped_from_above_only)
+{
+    EXPECT_TRUE(near(clamped_swiglu(-12, 1, 10), 0xb89a9f8b));
+    EXPECT_TRUE(near(clamped_swiglu(-30, 30, 10), std::bit_cast<std::uint32_t>(-2.8072869e-11F)));
+}
+
+// ROCm/aiter#5271, microsoft/onnxruntime#27221: "no limit" is stored as 0, which clamps everything to 0.
+TEST(swiglu_forms, E5_no_limit_is_infinity)
+{
+    EXPECT_TRUE(near(swiglu(3, 4), 0x4136e4ec));
+    EXPECT_TRUE(ulp::same_bits(clamped_swiglu(3, 4, infinity), swiglu(3, 4)));
+}
+
+// ROCm/rocm-libraries#6873, sgl-project/sglang#31935: some models clamp after the activation, these before it.
+TEST(swiglu_forms, E4_the_clamp_comes_before_the_activation)
+{
+    EXPECT_TRUE(near(clamped_swiglu(7.5F, 2, 7), 0x415fcbc2));
+    EXPECT_TRUE(near(clamped_swiglu(7.005F, 2, 7), 0x415fcbc2));
+}
+
+// vllm-project/vllm#29273: gate and up mixed up.
+TEST(swiglu_forms, E7_halves_side_by_side)
+{
+    const std::array<float, 4> row{1, 3, 2, 4};
+    std::array<float, 2> y{};
+    residua::swiglu(y, std::span{row}.first<2>(), std::span{row}.last<2>());
+    EXPECT_TRUE(near(y[0], 0x3fbb26a8));
+    EXPECT_TRUE(near(y[1], 0x4136e4ec));
+}
+
+// --- F: shapes, strides, pointers ---------------------------------------------------------------------------------
+
+template <class T>
+class memory_access : public testing::Test {};
+using types = testing::Types<float, double>;
+TYPED_TEST_SUITE(memory_access, types, );
+
+// nntrainer/nntrainer#3494, sonos/tract#2304: the tail is left out, or written past its end.
+TYPED_TEST(memory_access, F1_every_length_and_nothing_beside_it)
+{
+    using T = TypeParam;
+    reference::random random{2};
+    for (std::size_t n = 1; n <= 130; ++n) {
+        const auto x = random.row<T>(n);
+        const auto w = random.row<T>(n);
+        memory::strided<T> y(1, n, n);
+        const auto check = [&](const char* name, auto&& exact) {
+            EXPECT_TRUE(y.gaps_untouched()) << name;
+            for (std::size_t j = 0; j < n; ++j)
+                EXPECT_LE(ulp::error(y.view()[0][j], exact(j)), 8) << name << ", n = " << n;
+        };
+        const auto wide_x = reference::widen(x);
+        const auto wide_w = reference::widen(w);
+        residua::rms_norm(y.view(), x, w, {.eps = T(1e-6)});
+        const auto normed = reference::rms_norm(wide_x, wide_w, wide(T(1e-6)));
+        check("rms_norm", [&](std::size_t j) { return normed[j]; });
+        residua::swiglu(y.view(), x, w);
+        check("swiglu", [&](std::size_t j) { return reference::swiglu(wide_x[j], wide_w[j]); });
+        residua::softmax(y.view(), x);
+        const auto shares = reference::softmax(wide_x);
+        check("softmax", [&](std::size_t j) { return shares[j]; });
+        residua::residual_add(y.view(), x, w, T(0.25));
+        check("residual_add", [&](std::size_t j) { return wide_x[j] + wide_w[j] / 4; });
+        residua::tanh(y.view(), x);
+        check("tanh", [&](std::size_t j) { return reference::tanh(wide_x[j]); });
+    }
+}
+
+#if defined(__unix__)
+// AcademySoftwareFoundation/OpenImageIO#5404, google/sanitizers#1098: a load past the end, up to a page that is not
+// there.
+TYPED_TEST(memory_access, F2_operands_between_pages_that_are_not_there)
+{
+    using T = TypeParam;
+    std::array<memory::guarded<T>, 6> pages;
+    for (const auto& p : pages) ASSERT_TRUE(p.usable());
+    reference::random random{3};
+    for (std::size_t n = 1; n <= 70; ++n) {
+        for (const bool at_end : {true, false}) {
+            const auto put = [&](std::size_t i, const std::vector<T>& x) {
+                return at_end ? pages[i].at_end(x) : pages[i].at_start(x);
+            };
+            const auto x = put(0, random.row<T>(n));
+            const auto w = put(1, random.row<T>(n));
+            const auto dy = put(2, random.row<T>(n));
+            const auto y = put(3, std::vector<T>(n));
+            const auto dw = put(4, std::vector<T>(n));
+            residua::exp(y, x);
+            residua::log(y, x);
+            residua::tanh(y, x);
+            residua::sigmoid(y, x);
+            residua::silu(y, x);
+            residua::cos_2pi(y, x);
+            residua::softmax(y, x);
+            residua::tanh_vjp(y, x, dy);
+            residua::box_muller(y, x, dy);
+            residua::residual_add(y, x, dy);
+            residua::scale(y, x, T(3));
+            residua::swiglu(y, x, dy);
+            residua::clamped_swiglu(y, x, dy, {.limit = T(1)});
+            residua::gpt_oss_swiglu(y, x, dy);
+            residua::situ_glu(y, x, dy);
+            residua::rms_norm(y, x, residua::no_weight, {.eps = T(1e-6)});
+            residua::rms_norm(y, x, w, {.eps = T(1e-6)});
+            residua::rms_norm(y, x, residua::zero_centered(w), {.eps = T(1e-6)});
+            residua::rms_norm_vjp(y, dw, x, w, dy, {.eps = T(1e-6)});
+            EXPECT_TRUE(std::isfinite(residua::dot(x, dy)));
+            EXPECT_TRUE(std::isfinite(residua::rms(x)));
+            if (n * 4 * sizeof(T) <= 4096) {
+                const auto matrix = put(5, random.row<T>(4 * n));
+                const residua::rows<T> four_by_n{matrix.data(), 4, n};
+                std::array<T, 4> four{};
+                residua::matvec(four, four_by_n, x);
+                residua::matvec_transposed(y, four_by_n, four);
+                residua::matvec(y, residua::rows<T>{matrix.data(), n, 4}, four);
+                residua::matvec_transposed(four, residua::rows<T>{matrix.data(), n, 4}, x);
+            }
+            // The rows that leave the range of T go another way.
+            std::vector<T> huge(n, std::numeric_limits<T>::max());
+            const auto out_of_range = put(0, huge);
+            residua::rms_norm(y, out_of_range, w, {.eps = T(1e-6)});
+            residua::rms_norm_vjp(y, dw, out_of_range, w, dy, {.eps = T(1e-6)});
+        }
+    }
+}
+#endif
+
+// vllm-project/vllm#28103, unslothai/unsloth#10617: one stride is used for every operand.
+TYPED_TEST(memory_access, F3_every_operand_has_its_own_stride)
+{
+    using T = TypeParam;
+    reference::random random{4};
+    const std::size_t count = 5;
+    const std::size_t n = 7;
+    const auto x = random.row<T>(count * n);
+    const auto f = random.row<T>(count * n);
+    const auto dy = random.row<T>(count * n);
+    const auto w = random.row<T>(n);
+    const auto packed = [&](std::vector<T>& v) { return residua::rows<T>{v.data(), count, n}; };
+    auto packed_x = x;
+    auto packed_f = f;
+    auto packed_dy = dy;
+    std::vector<T> sum(count * n);
+    std::vector<T> out(count * n);
+    std::vector<T> dx(count * n);
+    std::vector<T> dw(n);
+    residua::residual_add(packed(sum), packed(packed_x), packed(packed_f));
+    residua::rms_norm(packed(out), packed(sum), w, {.eps = T(1e-6)});
+    residua::rms_norm_vjp(packed(dx), dw, packed(sum), w, packed(packed_dy), {.eps = T(1e-6)});
+
+    memory::strided<T> in(x, count, n, 10);
+    memory::strided<T> residual(f, count, n, 13);
+    memory::strided<T> y(count, n, 7);
+    memory::strided<T> residual_out(count, n, 9);
+    memory::strided<T> grad(dy, count, n, 11);
+    memory::strided<T> grad_out(count, n, 8);
+    std::vector<T> dw_strided(n);
+    residua::residual_add(residual_out.view(), in.view(), residual.view());
+    residua::rms_norm(y.view(), residual_out.view(), w, {.eps = T(1e-6)});
+    residua::rms_norm_vjp(grad_out.view(), dw_strided, residual_out.view(), w, grad.view(), {.eps = T(1e-6)});
+    EXPECT_TRUE(ulp::all_same_bits(residual_out.packed(), sum));
+    EXPECT_TRUE(ulp::all_same_bits(y.packed(), out));
+    EXPECT_TRUE(ulp::all_same_bits(grad_out.packed(), dx));
+    EXPECT_TRUE(ulp::all_same_bits(dw_strided, dw));
+    for (auto* const each : {&in, &residual, &y, &residual_out, &grad, &grad_out})
+        EXPECT_TRUE(each->gaps_untouched());
+    EXPECT_TRUE(ulp::all_same_bits(in.packed(), x)) << "inputs are not written";
+    EXPECT_TRUE(ulp::all_same_bits(grad.packed(), dy)) << "inputs are not written";
+}
+
+// flashinfer-ai/flashinfer#634, vllm-project/vllm#45466, numpy/numpy#27077: the alignment of one operand is looked at,
+// or decides where a sum begins.
+TYPED_TEST(memory_access, F5_H3_any_alignment_of_any_operand)
+{
+    using T = TypeParam;
+    reference::random random{5};
+    const std::size_t n = 103;
+    const auto gate = random.row<T>(n);
+    const auto up = random.row<T>(n);
+    std::vector<T> y(n);
+    std::vector<T> dx(n);
+    std::vector<T> dw(n);
+    residua::swiglu(y, gate, up);
+    residua::rms_norm_vjp(dx, dw, gate, up, up, {.eps = T(1e-6)});
+    for (std::size_t moved = 0; moved < 4; ++moved) {
+        for (std::size_t shift = 0; shift < 16; ++shift) {
+            const auto shift_of = [&](std::size_t operand) { return operand == moved ? shift : std::size_t{0}; };
+            memory::shifted<T> g(gate, shift_of(0));
+            memory::shifted<T> v(up, shift_of(1));
+            memory::shifted<T> out(std::vector<T>(n), shift_of(2));
+            memory::shifted<T> sum(std::vector<T>(n), shift_of(3));
+            residua::swiglu(out.view(), g.view(), v.view());
+            EXPECT_TRUE(ulp::all_same_bits(out.view(), y));
+            residua::rms_norm_vjp(out.view(), sum.view(), g.view(), v.view(), v.view(), {.eps = T(1e-6)});
+            EXPECT_TRUE(ulp::all_same_bits(out.view(), dx));
+            EXPECT_TRUE(ulp::all_same_bits(sum.view(), dw));
+        }
+    }
+}
+
+// pytorch/pytorch#40806, flagos-ai/FlagGems#5501: no elements, no rows.
+TYPED_TEST(memory_access, F8_nothing_to_do_raises_nothing)
+{
+    using T = TypeParam;
+    std::vector<T> dw(3, T(42));
+    const residua::rows<T> no_rows{nullptr, 0, 3};
+    std::feclearexcept(FE_ALL_EXCEPT);
+    residua::rms_norm(no_rows, no_rows, residua::no_weight, {.eps = T(0)});
+    residua::rms_norm_vjp(no_rows, dw, no_rows, residua::no_weight, no_rows, {.eps = T(0)});
+    residua::swiglu(no_rows, no_rows, no_rows);
+    residua::softmax(no_rows, no_rows);
+    EXPECT_EQ(residua::rms(no_rows), T(0));
+    EXPECT_EQ(residua::dot(no_rows, no_rows), T(0));
+    EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0);
+    EXPECT_EQ(dw, std::vector<T>(3, T(42)));
+}
+
+// --- G: backward --------------------------------------------------------------------------------------------------
+
+// One unit in the last place of max_i |r w_i dy_i|, times 4: dx itself can cancel.
+void expect_gradient(const std::vector<float>& dx, const std::vector<double>& right, double largest)
+{
+    for (std::size_t j = 0; j < dx.size(); ++j) {
+        EXPECT_NEAR(static_cast<double>(dx[j]), right[j], 4 * static_cast<double>(ulp::unit<float>(wide(largest))));
+    }
+}
+
+const std::vector<double> gradient_of_1_2_3_4{0.243432254, 0.121716365, 4.86863e-07, -0.121715397};
+
+// ooples/AiDotNet#695: the derivative of the root is left out.
+TEST(backward, G1_the_term_of_the_root)
+{
+    const std::vector<float> x{1, 2, 3, 4};
+    const std::vector<float> ones(4, 1.0F);
+    std::vector<float> dx(4);
+    residua::rms_norm_vjp(dx, x, ones, ones, {.eps = 1e-5F});
+    expect_gradient(dx, gradient_of_1_2_3_4, 0.36514813);
+
+    std::vector<float> dw(4);
+    residua::rms_norm_vjp(dx, dw, std::vector<float>{2, -1, 3, 0.5F}, std::vector<float>{1, 0.5F, -2, 0},
+                          std::vector<float>{0.25F, 1, -0.5F, 4}, {.eps = 1e-5F});
+    expect_gradient(dx, {-0.0906251445, 0.376445204, 0.1951949, -0.0557695478}, 0.5298122);
+    const std::array<float, 4> right{0.2649061F, -0.52981220F, -0.79471830F, 1.05962440F};
+    for (std::size_t j = 0; j < 4; ++j) EXPECT_TRUE(near(dw[j], std::bit_cast<std::uint32_t>(right[j]), 4));
+}
+
+// ggml-org/ggml#1491: dx overwrites dy before dy is read again.
+TEST(backward, G2_dx_over_dy)
+{
+    const std::vector<float> x{1, 0, 0, 0};
+    auto dy = x;
+    residua::rms_norm_vjp(dy, x, std::vector<float>(4, 1.0F), dy, {.eps = 1e-4F});
+    expect_gradient(dy, {7.9952023e-04, 0, 0, 0}, 1.99960012);
+    auto both = x;
+    residua::rms_norm_vjp(both, both, std::vector<float>(4, 1.0F), both, {.eps = 1e-4F});
+    EXPECT_TRUE(ulp::all_same_bits(both, dy)) << "x, dy and dx may all be one";
+}
+
+// NVIDIA/TransformerEngine#67: the gradient of the zero-centred norm multiplies by w, not by 1 + w.
+TEST(backward, G3_the_zero_centered_weight)
+{
+    const std::vector<float> x{1, 2, 3, 4};
+    const std::vector<float> ones(4, 1.0F);
+    std::vector<float> dx(4);
+    std::vector<float> dw(4);
+    residua::rms_norm_vjp(dx, dw, x, residua::zero_centered(std::vector<float>(4, 0.0F)), ones, {.eps = 1e-5F});
+    expect_gradient(dx, gradient_of_1_2_3_4, 0.36514813);
+    std::vector<float> plain_dw(4);
+    residua::rms_norm_vjp(dx, plain_dw, x, ones, ones, {.eps = 1e-5F});
+    EXPECT_TRUE(ulp::all_same_bits(dw, plain_dw));
+}
+
+// linkedin/Liger-Kernel#950: dw stalls when it is summed in too few bits.
+TEST(backward, G5_dw_over_many_rows)
+{
+    // Rows of one element have xh = 1, so each adds its dy.
+    std::vector<float> x(4097, 1.0F);
+    std::vector<float> dy(4097, 0.5F);
+    dy[0] = 256;
+    std::vector<float> dw(1);
+    residua::rms_norm_vjp(residua::rows{dy.data(), 4097, 1}, dw, residua::rows<const float>{x.data(), 4097, 1},
+                          residua::no_weight, residua::rows{dy.data(), 4097, 1}, {.eps = 0.0F});
+    EXPECT_EQ(dw[0], 2304.0F);
+}
+
+// RL-Align/RL-Kernel#383: 0/0 in a row of zeros.
+TEST(backward, G7_a_row_of_zeros)
+{
+    std::vector<float> dw(4);
+    std::vector<float> dx(4);
+    residua::rms_norm_vjp(dx, dw, std::vector<float>(4, 0.0F), std::vector<float>(4, 1.0F),
+                          std::vector<float>{1, 2, -3, 4}, {.eps = 1e-6F});
+    expect_gradient(dx, {1000, 2000, -3000, 4000}, 4000);
+    EXPECT_TRUE(ulp::all_same_bits(dw, std::vector<float>(4)));
+}
+
+// pytorch/pytorch#190828: with dy = x and no weight, dx = r x eps / (mean(x^2) + eps): all else cancels.
+TEST(backward, G15_what_eps_leaves_of_the_radial_gradient)
+{
+    const std::vector<double> x{1, 2, 3, 4};
+    const double eps = 1e-5;
+    std::vector<double> dx(4);
+    residua::rms_norm_vjp(dx, x, residua::no_weight, x, {.eps = eps});
+    const double unit = static_cast<double>(ulp::unit<double>(4 / std::sqrt(7.5L)));
+    for (std::size_t j = 0; j < 4; ++j) {
+        const wide e = wide(eps);
+        const wide right = wide(x[j]) * e / ((7.5L + e) * std::sqrt(7.5L + e));
+        EXPECT_NEAR(dx[j], static_cast<double>(right), 4 * unit);
+        EXPECT_NEAR(dx[j] / x[j], 4.8686e-07, 5e-12);
+    }
+}
+
+// --- H: the same bits every time ----------------------------------------------------------------------------------
+
+// vllm-project/vllm#48271, sgl-project/sglang#12143: a row's bits depend on how many rows share the call.
+TYPED_TEST(memory_access, H1_a_row_in_a_batch_is_the_row_alone)
+{
+    using T = TypeParam;
+    reference::random random{6};
+    const std::size_t n = 67;
+    const auto x = random.row<T>(64 * n);
+    const auto w = random.row<T>(n);
+    std::vector<T> all(64 * n);
+    residua::rms_norm(residua::rows{all.data(), 64, n}, residua::rows{x.data(), 64, n}, w, {.eps = T(1e-6)});
+    for (const std::size_t count : std::vector<std::size_t>{1, 2, 3, 7, 33}) {
+        std::vector<T> part(64 * n);
+        for (std::size_t i = 0; i < 64; i += count) {
+            const std::size_t some = std::min(count, 64 - i);
+            residua::rms_norm(residua::rows{part.data() + i * n, some, n}, residua::rows{x.data() + i * n, some, n},
+                              w, {.eps = T(1e-6)});
+        }
+        EXPECT_TRUE(ulp::all_same_bits(part, all));
+    }
+}
+
+// pytorch/pytorch#197018, numpy/numpy#23523: the body of the loop and its tail differ.
+TYPED_TEST(memory_access, H2_body_and_tail_agree)
+{
+    using T = TypeParam;
+    for (const T value : {T(0.3), T(-1.2784645), T(-90), T(7)}) {
+        std::vector<T> alone(1);
+        residua::silu(alone, std::vector<T>{value});
+        for (std::size_t n = 1; n <= 70; ++n) {
+            std::vector<T> y(n);
+            residua::silu(y, std::vector<T>(n, value));
+            EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, alone[0])));
+            residua::rms_norm(y, std::vector<T>(n, value), residua::no_weight, {.eps = T(1e-6)});
+            EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, y[0])));
+        }
+    }
+}
+
+// --- K: the floating-point environment ----------------------------------------------------------------------------
+
+#if defined(__SSE2__)
+/// Flushes subnormal numbers to zero, as a program that was linked with -ffast-math does.
+class flushing {
+public:
+    flushing() { _mm_setcsr(before_ | flush_to_zero | denormals_are_zero); }
+    flushing(const flushing&) = delete;
+    flushing& operator=(const flushing&) = delete;
+    ~flushing() { _mm_setcsr(before_); }
+
+private:
+    static constexpr unsigned flush_to_zero = 0x8000;
+    static constexpr unsigned denormals_are_zero = 0x0040;
+    unsigned before_ = _mm_getcsr();
+};
+constexpr unsigned exception_flags = 0x3f;
+
+template <class T>
+std::vector<std::vector<T>> results(const std::vector<T>& x, const std::vector<T>& w)
+{
+    std::vector<std::vector<T>> all(9, std::vector<T>(x.size()));
+    residua::exp(all[0], x);
+    residua::log(all[1], w);
+    residua::tanh(all[2], x);
+    residua::sigmoid(all[3], x);
+    residua::silu(all[4], x);
+    residua::swiglu(all[5], x, w);
+    residua::rms_norm(all[6], x, w, {.eps = T(1e-6)});
+    residua::softmax(all[7], x);
+    residua::gpt_oss_swiglu(all[8], x, w);
+    return all;
+}
+
+// llvm/llvm-project#57589, RobotLocomotion/drake#10253: somebody else has switched subnormal numbers off.
+TYPED_TEST(memory_access, K1_normal_results_do_not_depend_on_flushing)
+{
+    using T = TypeParam;
+    reference::random random{8};
+    auto x = random.row<T>(500, sizeof(T) == 4 ? -86 : -706, 80);
+    x[0] = T(-5);
+    const auto w = random.row<T>(500, 0.01, 4);
+    const auto kept = results(x, w);
+    const unsigned before = _mm_getcsr();
+    const auto again = results(x, w);
+    EXPECT_EQ(_mm_getcsr() & ~exception_flags, before & ~exception_flags);
+    std::vector<std::vector<T>> flushed;
+    unsigned inside = 0;
+    unsigned after = 0;
+    {
+        const flushing here;
+        inside = _mm_getcsr();
+        flushed = results(x, w);
+        after = _mm_getcsr();
+    }
+    EXPECT_EQ(after & ~exception_flags, inside & ~exception_flags);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        for (std::size_t j = 0; j < x.size(); ++j) {
+            if (!std::isnormal(kept[i][j])) continue;
+            EXPECT_TRUE(ulp::same_bits(kept[i][j], flushed[i][j]))
+                << "result " << i << " of " << x[j] << ", " << w[j] << ": " << kept[i][j] << ", " << flushed[i][j];
+            EXPECT_TRUE(ulp::same_bits(kept[i][j], again[i][j]));
+        }
+    }
+}
+#endif
+
+}  // namespace

@@ -1,0 +1,216 @@
+// Broken preconditions reach RESIDUA_ASSERT, and calls within the contract do not.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct broken_contract {
+    std::string what;
+};
+[[noreturn]] void broken(const char* what) { throw broken_contract{what}; }
+
+}  // namespace
+
+#define RESIDUA_ASSERT(condition, message) ((condition) ? void() : broken(message))
+#include <residua/residua.hpp>
+
+namespace {
+
+template <class Call>
+std::string what_is_wrong(Call&& call)
+{
+    try {
+        call();
+    } catch (const broken_contract& b) {
+        return b.what;
+    }
+    return {};
+}
+
+#define EXPECT_BROKEN(call, part) \
+    EXPECT_NE(what_is_wrong([&] { call; }).find(part), std::string::npos) << "from " #call
+#define EXPECT_KEPT(call) EXPECT_EQ(what_is_wrong([&] { call; }), std::string{}) << "from " #call
+
+using rows = residua::rows<float>;
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+struct contract : testing::Test {
+    std::vector<float> memory = std::vector<float>(1000, 1.0F);
+    float* const p = memory.data();
+    std::vector<float> x = std::vector<float>(8, 1.0F);
+    std::vector<float> y = std::vector<float>(8, 1.0F);
+    std::vector<float> w = std::vector<float>(8, 1.0F);
+    std::vector<float> shorter = std::vector<float>(7, 1.0F);
+};
+
+TEST_F(contract, shapes_must_agree)
+{
+    EXPECT_BROKEN(residua::exp(y, shorter), "shape");
+    EXPECT_BROKEN(residua::softmax(shorter, x), "shape");
+    EXPECT_BROKEN(residua::tanh(rows(p, 2, 4), rows(p + 500, 4, 2)), "shape");
+    EXPECT_BROKEN(residua::tanh_vjp(y, x, shorter), "shapes");
+    EXPECT_BROKEN(residua::tanh_vjp(y, shorter, x), "shapes");
+    EXPECT_BROKEN(residua::box_muller(y, x, shorter), "shapes");
+    EXPECT_BROKEN(residua::residual_add(y, x, shorter), "shapes");
+    EXPECT_BROKEN(residua::scale(y, shorter, 2), "shape");
+    EXPECT_BROKEN(residua::swiglu(y, x, shorter), "shape");
+    EXPECT_BROKEN(residua::clamped_swiglu(y, shorter, x, {.limit = 7.0F}), "shape");
+    EXPECT_BROKEN(residua::gpt_oss_swiglu(shorter, x, x), "shape");
+    EXPECT_BROKEN(residua::situ_glu(y, x, shorter), "shape");
+    EXPECT_BROKEN((void)residua::dot(x, shorter), "shape");
+    EXPECT_BROKEN(residua::rms_norm(y, shorter, residua::no_weight, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN(residua::rms_norm_vjp(y, x, w, shorter, {.eps = 0.0F}), "shape");
+}
+
+TEST_F(contract, the_weight_has_one_element_per_column)
+{
+    EXPECT_BROKEN(residua::rms_norm(y, x, shorter, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::rms_norm(y, x, residua::zero_centered(shorter), {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::zero_centered_rms_norm(y, x, shorter, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::rms_norm_vjp(y, x, shorter, x, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::rms_norm_vjp(y, shorter, x, w, x, {.eps = 0.0F}), "dw");
+}
+
+TEST_F(contract, eps_is_at_least_0)
+{
+    for (const float eps : {-1e-6F, nan, -infinity}) {
+        EXPECT_BROKEN(residua::rms_norm(y, x, w, {.eps = eps}), "eps");
+        EXPECT_BROKEN(residua::zero_centered_rms_norm(y, x, w, {.eps = eps}), "eps");
+        EXPECT_BROKEN(residua::rms_norm_vjp(y, x, w, x, {.eps = eps}), "eps");
+    }
+    EXPECT_KEPT(residua::rms_norm(y, x, w, {.eps = 0.0F}));
+    EXPECT_KEPT(residua::rms_norm(y, x, w, {.eps = -0.0F}));
+}
+
+TEST_F(contract, limits_are_positive)
+{
+    for (const float bad : {0.0F, -7.0F, nan}) {
+        EXPECT_BROKEN(residua::clamped_swiglu(y, x, x, {.limit = bad}), "limit");
+        EXPECT_BROKEN(residua::gpt_oss_swiglu(y, x, x, {.limit = bad}), "limit");
+        EXPECT_BROKEN(residua::gpt_oss_swiglu(y, x, x, {.alpha = bad}), "alpha");
+        EXPECT_BROKEN(residua::situ_glu(y, x, x, {.beta = bad}), "beta");
+        EXPECT_BROKEN(residua::situ_glu(y, x, x, {.linear_beta = bad}), "beta");
+    }
+    EXPECT_KEPT(residua::clamped_swiglu(y, x, x, {.limit = infinity}));
+    EXPECT_KEPT(residua::gpt_oss_swiglu(y, x, x, {.limit = infinity}));
+}
+
+TEST_F(contract, matrices_fit_their_vectors)
+{
+    const rows w_3_by_8{p, 3, 8};
+    std::vector<float> three(3);
+    EXPECT_KEPT(residua::matvec(three, w_3_by_8, x));
+    EXPECT_KEPT(residua::matvec_transposed(y, w_3_by_8, three));
+    EXPECT_BROKEN(residua::matvec(y, w_3_by_8, x), "shapes");
+    EXPECT_BROKEN(residua::matvec(three, w_3_by_8, shorter), "shapes");
+    EXPECT_BROKEN(residua::matvec(rows(p + 500, 2, 3), w_3_by_8, rows(p + 600, 3, 8)), "shapes");
+    EXPECT_BROKEN(residua::matvec_transposed(three, w_3_by_8, x), "shapes");
+    EXPECT_BROKEN(residua::matvec_transposed(shorter, w_3_by_8, three), "shapes");
+}
+
+TEST_F(contract, an_output_may_be_an_input_and_nothing_in_between)
+{
+    const rows in{p + 100, 1, 40};
+    EXPECT_KEPT(residua::exp(in, in));
+    for (const std::ptrdiff_t by : {1, 39, -1, -39})
+        EXPECT_BROKEN(residua::exp(rows(p + 100 + by, 1, 40), in), "overlap");
+    for (const std::ptrdiff_t by : {40, -40}) EXPECT_KEPT(residua::exp(rows(p + 100 + by, 1, 40), in));
+
+    const rows shifted{p + 101, 1, 40};
+    const rows away{p + 500, 1, 40};
+    const std::vector<float> w40(40, 1.0F);
+    EXPECT_BROKEN(residua::softmax(shifted, in), "overlap");
+    EXPECT_BROKEN(residua::scale(shifted, in, 2), "overlap");
+    EXPECT_BROKEN(residua::tanh_vjp(shifted, in, away), "overlap");
+    EXPECT_BROKEN(residua::tanh_vjp(shifted, away, in), "overlap");
+    EXPECT_BROKEN(residua::box_muller(shifted, away, in), "overlap");
+    EXPECT_BROKEN(residua::residual_add(shifted, in, away), "overlap");
+    EXPECT_BROKEN(residua::residual_add(shifted, away, in), "overlap");
+    EXPECT_BROKEN(residua::swiglu(shifted, in, away), "overlap");
+    EXPECT_BROKEN(residua::swiglu(shifted, away, in), "overlap");
+    EXPECT_BROKEN(residua::rms_norm(shifted, in, w40, {.eps = 0.0F}), "overlap");
+    EXPECT_BROKEN(residua::rms_norm_vjp(shifted, in, w40, away, {.eps = 0.0F}), "overlap");
+    EXPECT_BROKEN(residua::rms_norm_vjp(shifted, away, w40, in, {.eps = 0.0F}), "overlap");
+    EXPECT_KEPT(residua::swiglu(in, in, in));
+    EXPECT_KEPT(residua::rms_norm_vjp(in, in, w40, in, {.eps = 0.0F}));
+}
+
+TEST_F(contract, rows_with_strides_overlap_only_where_they_share_an_element)
+{
+    // Five rows of 8 in steps of 20.
+    const rows in{p + 200, 5, 8, 20};
+    EXPECT_KEPT(residua::exp(in, in));
+    for (const std::ptrdiff_t by : {8, 12, -8, -12}) EXPECT_KEPT(residua::exp(rows(p + 200 + by, 5, 8, 20), in));
+    for (const std::ptrdiff_t by : {1, 7, 13, 20, 27, 80, 87, -1, -7, -13, -80, -87}) {
+        EXPECT_BROKEN(residua::exp(rows(p + 200 + by, 5, 8, 20), in), "overlap") << by;
+    }
+    for (const std::ptrdiff_t by : {88, -88, 100, -100})
+        EXPECT_KEPT(residua::exp(rows(p + 200 + by, 5, 8, 20), in));
+
+    // The two halves of interleaved rows: gate | up, gate | up.
+    const rows gate{p, 6, 16, 32};
+    const rows up{p + 16, 6, 16, 32};
+    EXPECT_KEPT(residua::swiglu(gate, gate, up));
+    EXPECT_KEPT(residua::swiglu(up, gate, up));
+    EXPECT_BROKEN(residua::swiglu(rows(p + 15, 6, 16, 32), gate, rows(p + 500, 6, 16)), "overlap");
+
+    // The same first element with another stride.
+    EXPECT_BROKEN(residua::exp(rows(p + 200, 5, 8, 19), in), "overlap");
+    EXPECT_KEPT(residua::exp(rows(p + 200, 1, 8, 19), rows(p + 200, 1, 8, 20)));
+    EXPECT_BROKEN(residua::exp(rows(p + 200, 5, 8, 8), in), "overlap");
+
+    // Backwards, and every row the same.
+    EXPECT_KEPT(residua::exp(rows(p + 288, 5, 8, -20), rows(p + 300, 5, 8, -20)));
+    EXPECT_KEPT(residua::exp(rows(p + 288, 5, 8, -20), in));
+    EXPECT_BROKEN(residua::exp(rows(p + 280, 5, 8, -20), in), "overlap");
+    EXPECT_BROKEN(residua::exp(rows(p + 284, 5, 8, -20), rows(p + 280, 5, 8, -20)), "overlap");
+    EXPECT_KEPT(residua::exp(rows(p + 500, 5, 8), rows(p + 200, 5, 8, 0)));
+    EXPECT_BROKEN(residua::exp(rows(p + 196, 5, 8, 20), rows(p + 203, 5, 8, 0)), "overlap");
+}
+
+TEST_F(contract, matvec_writes_beside_its_inputs)
+{
+    const rows matrix{p, 8, 8};
+    EXPECT_BROKEN(residua::matvec(x, matrix, x), "overlap");
+    EXPECT_BROKEN(residua::matvec_transposed(x, matrix, x), "overlap");
+    EXPECT_BROKEN(residua::matvec(rows(p + 60, 1, 8), matrix, x), "overlap");
+    EXPECT_BROKEN(residua::matvec_transposed(rows(p + 8, 1, 8), matrix, x), "overlap");
+    // A column beside a matrix whose rows leave room for it.
+    const rows wide{p, 8, 8, 17};
+    EXPECT_KEPT(residua::matvec(rows(p + 8, 1, 8), wide, x));
+    EXPECT_BROKEN(residua::matvec(rows(p + 10, 1, 8), wide, x), "overlap");
+}
+
+TEST_F(contract, what_a_norm_writes_is_not_its_weight)
+{
+    EXPECT_BROKEN(residua::rms_norm(w, x, w, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::rms_norm_vjp(w, x, w, y, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::rms_norm_vjp(y, w, x, w, x, {.eps = 0.0F}), "dw");
+    EXPECT_BROKEN(residua::rms_norm_vjp(y, x, x, w, w, {.eps = 0.0F}), "dw");
+    EXPECT_BROKEN(residua::rms_norm_vjp(y, y, x, w, x, {.eps = 0.0F}), "dw");
+}
+
+TEST_F(contract, stacks_have_the_memory_they_need)
+{
+    using residua::probe::magnitude;
+    std::array<residua::probe::tanh_sublayer<float>, 2> layers{};
+    const std::span<residua::probe::tanh_sublayer<float>> stack{layers};
+    std::array<magnitude, 3> sizes{};
+    EXPECT_BROKEN(residua::probe::forward(rows(p, 2, 4), stack, {}, rows(p + 500, 2, 4)), "stream");
+    EXPECT_BROKEN(residua::probe::forward(rows(p, 3, 4), stack, {}, rows(p + 500, 3, 4)), "scratch");
+    EXPECT_BROKEN(residua::probe::backward(rows(p + 100, 1, 4), residua::rows<const float>(p, 3, 4), stack, {},
+                                           rows(p + 500, 2, 4), std::span{sizes}.first(2)),
+                  "sizes");
+    EXPECT_BROKEN(residua::probe::measure_spread(residua::rows<const float>(p, 3, 4), rows(p + 500, 3, 4)),
+                  "scratch");
+}
+
+}  // namespace

@@ -1,0 +1,439 @@
+// hash: one 64-bit number for each public operation and type, over the bits of its results for a fixed set of inputs.
+// It is the same for every backend, instruction set, compiler and optimisation, or a promise is broken.
+//
+//     hash                   prints "operation type hash", line by line
+//     hash --write FILE      writes that into FILE
+//     hash --check FILE      compares with FILE; prints the lines that differ, and exits with 1 if there are any
+//
+// Compiled with RESIDUA_HASH_DISPATCH it goes through residua::dispatch, and does so for every target of this CPU.
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#ifdef RESIDUA_HASH_DISPATCH
+#include <residua/dispatch.hpp>
+namespace api = residua::dispatch;
+#else
+#include <residua/residua.hpp>
+namespace api = residua;
+#endif
+
+#include "support/special_values.hpp"
+
+namespace {
+
+using residua::rows;
+using residua::test::bits_type;
+using residua::test::layout;
+using residua::test::random_bits;
+using residua::test::sign_bit;
+using residua::test::special_bits;
+using residua::test::special_count;
+
+/// FNV-1a (Fowler, Noll and Vo). Every NaN counts as the same one: which it is, is open.
+class hasher {
+public:
+    template <class T>
+    void add(T x)
+    {
+        constexpr int fraction_bits = layout<T>::precision - 1;
+        constexpr bits_type<T> infinity = ((bits_type<T>{1} << layout<T>::exponent_bits) - 1) << fraction_bits;
+        auto u = std::bit_cast<bits_type<T>>(x);
+        if ((u & ~sign_bit<T>) > infinity) u = infinity + 1;
+        for (std::size_t i = 0; i < sizeof(T); ++i) {
+            value_ = (value_ ^ (u & 0xff)) * 0x100000001b3u;
+            u >>= 8;
+        }
+    }
+    template <class T>
+    void add(const std::vector<T>& x)
+    {
+        for (const T element : x) add(element);
+    }
+    std::uint64_t value() const { return value_; }
+
+private:
+    std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+std::vector<std::string> report;
+
+template <class T>
+void add_line(const char* operation, const hasher& h)
+{
+    char hash[17];
+    std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(h.value()));
+    report.push_back(std::string{operation} + (sizeof(T) == 4 ? " float " : " double ") + hash);
+}
+
+// --- inputs ----------------------------------------------------------------------------------------------------
+
+/// What a row is made of: the last three are those whose squares leave the range of the type.
+enum class kind { special, any_bits, uniform, moderate, of_any_size, large, small, one_large };
+constexpr std::size_t kinds = 8;
+
+template <class T>
+T element(kind k, std::size_t i, random_bits& random)
+{
+    constexpr int precision = layout<T>::precision;
+    constexpr int largest = (1 << (layout<T>::exponent_bits - 1)) - 1;
+    const auto between = [&](int least, int most) {
+        return std::bit_cast<T>(random.between_powers<T>(least, most));
+    };
+    switch (k) {
+        case kind::special: return std::bit_cast<T>(special_bits<T>(random.below(special_count<T>)));
+        case kind::any_bits: return std::bit_cast<T>(random.any<T>());
+        case kind::uniform:
+            return static_cast<T>(random() >> (64 - precision)) / static_cast<T>(std::uint64_t{1} << precision);
+        case kind::moderate: return between(-6, 4);
+        case kind::of_any_size: return between(1 - largest, largest - 1);
+        case kind::large: return between(largest - 28, largest - 27);
+        case kind::small: {
+            // subnormal numbers
+            const auto u = random.any<T>();
+            return std::bit_cast<T>((u & sign_bit<T>) | ((u & ~sign_bit<T>) >> (layout<T>::exponent_bits + 1)));
+        }
+        case kind::one_large: return i == 3 ? between(largest - 28, largest - 27) : between(-6, 4);
+    }
+    return 0;
+}
+
+template <class T>
+std::vector<T> elements(kind k, std::size_t n, random_bits& random)
+{
+    std::vector<T> list(n);
+    for (std::size_t i = 0; i < n; ++i) list[i] = element<T>(k, i, random);
+    return list;
+}
+
+/// One call: its memory, and how the operands lie in it.
+template <class T>
+struct sample {
+    std::size_t columns, count, stride;
+    std::vector<T> a, b, w;
+    bool in_place;
+    T eps;
+};
+
+/// What an operation is called with. `out` is a copy of `a` in place, else filled with a number.
+template <class T>
+struct operands {
+    rows<T> out;
+    rows<const T> a, b, w;
+    rows<T> dw;
+    T eps;
+    T result;
+};
+
+template <class T>
+std::vector<sample<T>> make_samples()
+{
+    std::vector<sample<T>> list;
+    random_bits random{20151210};
+    const auto add = [&](std::size_t columns, std::size_t count, std::size_t which) {
+        const auto k = static_cast<kind>(which % kinds);
+        const auto of_b = columns % 3 == 0 || k == kind::special || k == kind::any_bits ? k : kind::moderate;
+        const std::size_t stride = columns + columns % 5;
+        const T eps[] = {static_cast<T>(1e-6), 0, static_cast<T>(1e-30), static_cast<T>(1e-12)};
+        list.push_back({columns, count, stride, elements<T>(k, count * stride, random),
+                        elements<T>(of_b, count * stride, random), elements<T>(of_b, columns, random),
+                        columns % 2 == 1, eps[random.below(4)]});
+    };
+    for (std::size_t n = 1; n <= 70; ++n) {
+        for (std::size_t k = 0; k < kinds; k += 3) add(n, 2, n + k);
+    }
+    for (std::size_t k = 0; k < kinds; ++k) add(1000, 1, k);
+    for (const auto k : {kind::moderate, kind::large}) add((1U << 12) + 1, 1, static_cast<std::size_t>(k));
+    return list;
+}
+
+template <class T>
+void hash_each(const std::vector<sample<T>>& samples, const char* name, void (*call)(operands<T>&))
+{
+    hasher h;
+    for (const auto& s : samples) {
+        const auto view = [&](auto* first) {
+            return rows{first, s.count, s.columns, static_cast<std::ptrdiff_t>(s.stride)};
+        };
+        std::vector<T> out = s.in_place ? s.a : std::vector<T>(s.a.size(), T{-7});
+        std::vector<T> dw = s.w;
+        operands<T> o{view(out.data()),
+                      view(s.in_place ? static_cast<const T*>(out.data()) : s.a.data()),
+                      view(s.b.data()),
+                      {s.w.data(), 1, s.columns},
+                      {dw.data(), 1, s.columns},
+                      s.eps,
+                      0};
+        call(o);
+        h.add(out);
+        h.add(dw);
+        h.add(o.result);
+    }
+    add_line<T>(name, h);
+}
+
+// --- operations ------------------------------------------------------------------------------------------------
+
+template <class T>
+void hash_rows()
+{
+    const auto samples = make_samples<T>();
+    const auto each = [&](const char* name, void (*call)(operands<T>&)) { hash_each(samples, name, call); };
+    using O = operands<T>;
+
+    each("exp", [](O& o) { api::exp(o.out, o.a); });
+    each("log", [](O& o) { api::log(o.out, o.a); });
+    each("tanh", [](O& o) { api::tanh(o.out, o.a); });
+    each("sigmoid", [](O& o) { api::sigmoid(o.out, o.a); });
+    each("silu", [](O& o) { api::silu(o.out, o.a); });
+    each("cos_2pi", [](O& o) { api::cos_2pi(o.out, o.a); });
+    each("softmax", [](O& o) { api::softmax(o.out, o.a); });
+    each("tanh_vjp", [](O& o) { api::tanh_vjp(o.out, o.a, o.b); });
+    each("box_muller", [](O& o) { api::box_muller(o.out, o.a, o.b); });
+    each("residual_add", [](O& o) { api::residual_add(o.out, o.a, o.b, T(0.7071067811865476)); });
+    each("scale", [](O& o) { api::scale(o.out, o.a, T(0.7071067811865476)); });
+    each("rms_norm", [](O& o) { api::rms_norm(o.out, o.a, o.w, {.eps = o.eps}); });
+    each("zero_centered_rms_norm", [](O& o) { api::zero_centered_rms_norm(o.out, o.a, o.w, {.eps = o.eps}); });
+    each("rms_norm_without_weight", [](O& o) { api::rms_norm(o.out, o.a, api::no_weight, {.eps = o.eps}); });
+    each("rms_norm_vjp", [](O& o) { api::rms_norm_vjp(o.out, o.dw, o.a, o.w, o.b, {.eps = o.eps}); });
+    each("zero_centered_rms_norm_vjp",
+         [](O& o) { api::rms_norm_vjp(o.out, o.dw, o.a, api::zero_centered(o.w), o.b, {.eps = o.eps}); });
+    each("rms_norm_without_weight_vjp",
+         [](O& o) { api::rms_norm_vjp(o.out, o.dw, o.a, api::no_weight, o.b, {.eps = o.eps}); });
+    each("rms", [](O& o) { o.result = api::rms(o.a); });
+    each("swiglu", [](O& o) { api::swiglu(o.out, o.a, o.b); });
+    each("clamped_swiglu", [](O& o) { api::clamped_swiglu(o.out, o.a, o.b, {.limit = T(10)}); });
+    each("gpt_oss_swiglu", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b); });
+    each("situ_glu", [](O& o) { api::situ_glu(o.out, o.a, o.b); });
+    each("dot", [](O& o) { o.result = api::dot(o.a, o.b); });
+}
+
+template <class T>
+void hash_matrices()
+{
+    hasher product;
+    hasher transposed;
+    random_bits random{20151211};
+    constexpr std::size_t tokens = 2;
+    for (const std::size_t m : {1U, 3U, 18U}) {
+        for (const std::size_t n : {1U, 5U, 8U, 16U, 33U, 64U, 70U, 131U, 1000U}) {
+            for (const auto k : {kind::special, kind::moderate, kind::of_any_size, kind::small}) {
+                const auto matrix = elements<T>(k, m * (n + 2), random);
+                const auto x = elements<T>(k == kind::special ? kind::moderate : k, tokens * n, random);
+                const auto g = elements<T>(kind::moderate, tokens * m, random);
+                const rows<const T> w{matrix.data(), m, n, static_cast<std::ptrdiff_t>(n + 2)};
+                std::vector<T> y(tokens * m);
+                std::vector<T> dx(tokens * n);
+                api::matvec(rows{y.data(), tokens, m}, w, rows{x.data(), tokens, n});
+                api::matvec_transposed(rows{dx.data(), tokens, n}, w, rows{g.data(), tokens, m});
+                product.add(y);
+                transposed.add(dx);
+            }
+        }
+    }
+    add_line<T>("matvec", product);
+    add_line<T>("matvec_transposed", transposed);
+}
+
+/// A stack of tanh sublayers, and the memory that it works in.
+template <class T>
+struct stack {
+    static constexpr std::size_t width = 10;
+    static constexpr std::size_t inner = 19;
+    std::size_t tokens;
+    std::vector<T> w1, w2, hidden, shared, stream, scratch, gradient;
+    std::vector<api::probe::tanh_sublayer<T>> sublayers;
+
+    stack(std::size_t layers, std::size_t tokens_, random_bits& random)
+        : tokens{tokens_},
+          w1{weights(layers * inner * width, random)},
+          w2{weights(layers * inner * width, random)},
+          hidden(layers * tokens * inner),
+          shared(tokens * inner),
+          stream(elements<T>(kind::moderate, (layers + 1) * tokens * width, random)),
+          scratch(2 * tokens * width),
+          gradient(elements<T>(kind::moderate, tokens * width, random))
+    {
+        for (std::size_t l = 0; l < layers; ++l) {
+            sublayers.push_back({{w1.data() + l * inner * width, inner, width},
+                                 {w2.data() + l * inner * width, width, inner},
+                                 {hidden.data() + l * tokens * inner, tokens, inner},
+                                 {shared.data(), tokens, inner}});
+        }
+    }
+    rows<T> stream_rows() { return {stream.data(), stream.size() / width, width}; }
+    rows<T> scratch_rows() { return {scratch.data(), 2 * tokens, width}; }
+    std::span<api::probe::tanh_sublayer<T>> layers() { return sublayers; }
+
+    static std::vector<T> weights(std::size_t n, random_bits& random)
+    {
+        std::vector<T> list(n);
+        for (T& x : list) x = std::bit_cast<T>(random.between_powers<T>(-5, -2));
+        return list;
+    }
+};
+
+template <class T>
+void hash_probe()
+{
+    namespace probe = api::probe;
+    hasher forward;
+    hasher backward;
+    hasher split;
+    hasher path;
+    hasher spread;
+    random_bits random{20151212};
+    const auto run = [&](std::size_t layers, std::size_t tokens, const probe::wiring<T>& how) {
+        stack<T> s{layers, tokens, random};
+        probe::forward(s.stream_rows(), s.layers(), how, s.scratch_rows());
+        forward.add(s.stream);
+
+        std::vector<T> scratch((tokens + 1) * s.width);
+        const rows<const T> top = s.stream_rows().part(layers * tokens, tokens);
+        const auto measured = probe::measure_spread(top, rows{scratch.data(), tokens + 1, s.width});
+        spread.add(measured.relative_distance);
+        spread.add(measured.mean_cosine);
+
+        const auto gradient = s.gradient;
+        const rows<T> g{s.gradient.data(), tokens, s.width};
+        std::vector<probe::magnitude> sizes(layers + 1);
+        probe::backward(g, rows<const T>{s.stream_rows()}, s.layers(), how, s.scratch_rows(), std::span{sizes});
+        backward.add(s.gradient);
+        for (const auto& size : sizes) {
+            backward.add(size.mantissa);
+            backward.add(static_cast<double>(size.exponent));
+            backward.add((size / sizes.back()).log10());
+        }
+        if (layers > 10) return;
+
+        std::vector<T> parts(s.stream.size());
+        std::copy(gradient.begin(), gradient.end(), parts.begin());
+        probe::split_by_crossings(rows{parts.data(), (layers + 1) * tokens, s.width},
+                                  rows<const T>{s.stream_rows()}, s.layers(), how, s.scratch_rows());
+        split.add(parts);
+
+        bool crossed[10];
+        for (std::size_t l = 0; l < layers; ++l) crossed[l] = l % 3 != 1;
+        s.gradient = gradient;
+        probe::along_path(rows{s.gradient.data(), tokens, s.width}, rows<const T>{s.stream_rows()}, s.layers(),
+                          std::span<const bool>{crossed, layers}, how, s.scratch_rows());
+        path.add(s.gradient);
+    };
+    for (int wiring = 0; wiring < 8; ++wiring) {
+        probe::wiring<T> how;
+        how.residual = (wiring & 1) != 0;
+        how.pre_norm = (wiring & 2) != 0;
+        if ((wiring & 4) != 0) how.write_scale = T(0.4472135954999579);
+        run(5, 3, how);
+    }
+    run(300, 1, {});  // its gradient leaves the range of T
+    add_line<T>("probe::forward", forward);
+    add_line<T>("probe::measure_spread", spread);
+    add_line<T>("probe::backward", backward);
+    add_line<T>("probe::split_by_crossings", split);
+    add_line<T>("probe::along_path", path);
+
+    hasher attention;
+    constexpr std::size_t tokens = 9;
+    constexpr std::size_t width = 12;
+    constexpr std::size_t head = 5;
+    const auto weights = stack<T>::weights(3 * width * width, random);
+    const auto x = elements<T>(kind::moderate, tokens * width, random);
+    std::vector<T> memory(2 * tokens * head + tokens * width + tokens * tokens);
+    std::vector<T> y(tokens * width);
+    T* const q = memory.data();
+    const probe::attention_sublayer<T> sublayer{{weights.data(), head, width},
+                                                {weights.data() + width * width, head, width},
+                                                {weights.data() + 2 * width * width, width, width},
+                                                {q, tokens, head},
+                                                {q + tokens * head, tokens, head},
+                                                {q + 2 * tokens * head, tokens, width},
+                                                {q + 2 * tokens * head + tokens * width, tokens, tokens}};
+    sublayer.forward(rows{y.data(), tokens, width}, rows{x.data(), tokens, width});
+    attention.add(y);
+    add_line<T>("probe::attention_sublayer", attention);
+}
+
+template <class T>
+void hash_all()
+{
+    hash_rows<T>();
+    hash_matrices<T>();
+    hash_probe<T>();
+}
+
+void make_report()
+{
+    report.clear();
+    hash_all<float>();
+    hash_all<double>();
+}
+
+// --- the file --------------------------------------------------------------------------------------------------
+
+bool write_report(const char* path)
+{
+    std::ofstream file{path};
+    for (const auto& line : report) file << line << '\n';
+    return static_cast<bool>(file.flush());
+}
+
+/// Prints where the report and the file differ.
+bool check_report(const char* path)
+{
+    std::ifstream file{path};
+    if (!file) {
+        std::cout << "hash: cannot read " << path << '\n';
+        return false;
+    }
+    std::size_t differing = 0;
+    std::size_t i = 0;
+    std::string line;
+    while (std::getline(file, line)) {
+        const std::string got = i < report.size() ? report[i] : "nothing";
+        ++i;
+        if (got == line) continue;
+        ++differing;
+        std::cout << "expected " << line << "\n     got " << got << '\n';
+    }
+    for (; i < report.size(); ++i, ++differing) std::cout << "not in the file: " << report[i] << '\n';
+    if (differing != 0) std::cout << differing << " of " << report.size() << " hashes differ\n";
+    return differing == 0;
+}
+
+/// Does what the command line says with the report of the code that is active now.
+bool use_report(const char* action, const char* path)
+{
+    make_report();
+    if (std::strcmp(action, "--write") == 0) return write_report(path);
+    if (std::strcmp(action, "--check") == 0) return check_report(path);
+    for (const auto& line : report) std::cout << line << '\n';
+    return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    const char* const action = argc > 1 ? argv[1] : "--print";
+    const char* const path = argc > 2 ? argv[2] : "";
+    bool good = true;
+#ifdef RESIDUA_HASH_DISPATCH
+    for (const auto target : api::targets()) {
+        std::cout << "target " << api::name(target) << '\n';
+        good = api::force(target) && use_report(action, path) && good;
+    }
+#else
+    good = use_report(action, path);
+#endif
+    return good ? 0 : 1;
+}
