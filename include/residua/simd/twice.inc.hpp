@@ -67,7 +67,7 @@ template <class H> RESIDUA_INLINE auto operator==(twice<H> a, twice<H> b) { retu
 template <class M> RESIDUA_INLINE twice_mask<M> operator&(twice_mask<M> a, twice_mask<M> b) { return {a.lo & b.lo, a.hi & b.hi}; }
 template <class M> RESIDUA_INLINE twice_mask<M> operator|(twice_mask<M> a, twice_mask<M> b) { return {a.lo | b.lo, a.hi | b.hi}; }
 template <class M> RESIDUA_INLINE twice_mask<M> operator!(twice_mask<M> a) { return {!a.lo, !a.hi}; }
-template <class M> RESIDUA_INLINE bool any(twice_mask<M> a) { return any(a.lo) | any(a.hi); }
+template <class M> RESIDUA_INLINE bool any(twice_mask<M> a) { return any(a.lo) || any(a.hi); }
 template <class M, class H> RESIDUA_INLINE twice<H> select(twice_mask<M> m, twice<H> a, twice<H> b) { return {select(m.lo, a.lo, b.lo), select(m.hi, a.hi, b.hi)}; }
 // clang-format on
 

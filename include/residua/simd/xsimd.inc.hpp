@@ -74,17 +74,24 @@ RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
 #endif
 }
 
-// xsimd divides floats by an estimate on NEON.
+// On NEON xsimd's division and square root of floats are refined estimates, a last bit off.
+#if defined(__aarch64__)
+RESIDUA_INLINE reg<float> operator/(reg<float> a, reg<float> b) { return {vdivq_f32(a.v, b.v)}; }
+RESIDUA_INLINE reg<double> operator/(reg<double> a, reg<double> b) { return {vdivq_f64(a.v, b.v)}; }
+RESIDUA_INLINE reg<float> sqrt(reg<float> a) { return {vsqrtq_f32(a.v)}; }
+RESIDUA_INLINE reg<double> sqrt(reg<double> a) { return {vsqrtq_f64(a.v)}; }
+#else
 template <class T>
 RESIDUA_INLINE reg<T> operator/(reg<T> a, reg<T> b)
 {
-#if defined(__aarch64__)
-    using raw = typename reg<T>::raw;
-    return {typename reg<T>::batch(static_cast<raw>(a.v) / static_cast<raw>(b.v))};
-#else
     return {a.v / b.v};
-#endif
 }
+template <class T>
+RESIDUA_INLINE reg<T> sqrt(reg<T> a)
+{
+    return {xsimd::sqrt(a.v)};
+}
+#endif
 
 template <class T>
 RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
@@ -102,7 +109,6 @@ template <class T> RESIDUA_INLINE reg<T> operator|(reg<T> a, reg<T> b) { return 
 template <class T> RESIDUA_INLINE reg<T> operator^(reg<T> a, reg<T> b) { return {a.v ^ b.v}; }
 template <int N, class T> RESIDUA_INLINE reg<T> shift_left(reg<T> a) { return {a.v << N}; }
 template <int N, class T> RESIDUA_INLINE reg<T> shift_right(reg<T> a) { return {a.v >> N}; }
-template <class T> RESIDUA_INLINE reg<T> sqrt(reg<T> a) { return {xsimd::sqrt(a.v)}; }
 template <class T> RESIDUA_INLINE reg<T> abs(reg<T> a) { return {xsimd::abs(a.v)}; }
 
 template <class T> RESIDUA_INLINE reg_mask<T> operator<(reg<T> a, reg<T> b) { return {a.v < b.v}; }
