@@ -11,6 +11,7 @@
 #endif
 
 #include <atomic>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

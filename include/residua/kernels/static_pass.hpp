@@ -3,6 +3,7 @@
 #ifndef RESIDUA_KERNELS_STATIC_PASS_HPP
 #define RESIDUA_KERNELS_STATIC_PASS_HPP
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

@@ -51,6 +51,33 @@ using f64x8 = typename grown<reg<double>, 8>::type;
 /// What an f32x16 widens to.
 using f64x16 = twice<f64x8>;
 
+/// What the contract above asks of a vector of float or double, as far as a compiler can check it.
+template <class V>
+concept floating_lanes = requires(V a, typename V::value_type* p, const typename V::value_type* q, int n) {
+    { V::broadcast(*q) } -> std::same_as<V>;
+    { V::load(q) } -> std::same_as<V>;
+    { V::load(q, n) } -> std::same_as<V>;
+    a.store(p);
+    a.store(p, n);
+    { a + a } -> std::same_as<V>;
+    { a - a } -> std::same_as<V>;
+    { a* a } -> std::same_as<V>;
+    { a / a } -> std::same_as<V>;
+    { -a } -> std::same_as<V>;
+    { abs(a) } -> std::same_as<V>;
+    { sqrt(a) } -> std::same_as<V>;
+    { round(a) } -> std::same_as<V>;
+    { fma(a, a, a) } -> std::same_as<V>;
+    { min(a, a) } -> std::same_as<V>;
+    { max(a, a) } -> std::same_as<V>;
+    { any(!(a < a) & ((a <= a) | (a == a))) } -> std::same_as<bool>;
+    { select(a < a, a, a) } -> std::same_as<V>;
+    { from_bits(to_bits(a)) } -> std::same_as<V>;
+    shift_right<1>(
+        shift_left<1>(((to_bits(a) + to_bits(a)) - to_bits(a)) & (to_bits(a) | (to_bits(a) ^ to_bits(a)))));
+};
+
+static_assert(floating_lanes<f32x16> && floating_lanes<f64x8> && floating_lanes<f64x16>);
 static_assert(std::is_same_v<decltype(widen(f32x16{})), f64x16>);
 static_assert(sizeof(f32x16) == 64 && sizeof(f64x8) == 64);
 

@@ -1,0 +1,22 @@
+# Fails if two objects define a weak symbol of residua in common, which the linker would merge, or if an object that uses
+# residua has something to run before main.
+cmake_minimum_required(VERSION 3.25)
+
+foreach(object IN ITEMS FIRST SECOND)
+    execute_process(COMMAND ${NM} --defined-only ${${object}} OUTPUT_VARIABLE table COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCHALL "[^ \n]+ [WVu] [^\n]*residua[^\n]*" ${object}_weak "${table}")
+    list(TRANSFORM ${object}_weak REPLACE "^[^ ]+ [WVu] " "")
+    list(LENGTH ${object}_weak count)
+    if(count EQUAL 0)
+        message(FATAL_ERROR "${${object}} has no weak symbol of residua at all: nothing was tested")
+    endif()
+    execute_process(COMMAND ${OBJDUMP} -h ${${object}} OUTPUT_VARIABLE sections COMMAND_ERROR_IS_FATAL ANY)
+    if(sections MATCHES "\\.(init_array|ctors)")
+        message(SEND_ERROR "${${object}} has code that runs before main")
+    endif()
+endforeach()
+foreach(symbol IN LISTS FIRST_weak)
+    if(symbol IN_LIST SECOND_weak)
+        message(SEND_ERROR "both units define ${symbol}")
+    endif()
+endforeach()
