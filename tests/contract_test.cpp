@@ -70,6 +70,33 @@ TEST_F(contract, shapes_must_agree)
     EXPECT_BROKEN(residua::rms_norm_vjp(y, x, w, shorter, {.eps = 0.0F}), "shape");
 }
 
+TEST_F(contract, a_weight_is_one_row)
+{
+    EXPECT_BROKEN(residua::rms_norm(y, x, rows(p, 2, 8), {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::rms_norm_vjp(y, rows(p, 2, 8), x, w, x, {.eps = 0.0F}), "dw");
+}
+
+TEST_F(contract, the_rows_of_an_output_are_distinct_and_those_of_an_input_need_not_be)
+{
+    EXPECT_BROKEN(residua::scale(rows(p, 3, 8, 0), rows(p, 3, 8, 0), 2), "overlap");
+    EXPECT_BROKEN(residua::residual_add(rows(p, 2, 3, 1), rows(p, 2, 3, 1), rows(p + 500, 2, 3)), "overlaps");
+    EXPECT_BROKEN(residua::matvec(rows(p, 2, 4, 2), rows(p + 500, 4, 8), rows(p + 600, 2, 8)), "overlaps");
+    EXPECT_KEPT(residua::scale(rows(p, 3, 8, -16 + 32), rows(p + 500, 3, 8, 0), 2));
+    EXPECT_KEPT(residua::scale(rows(p + 40, 3, 8, -16), rows(p + 500, 3, 8, 4), 2));
+    EXPECT_BROKEN(residua::scale(rows(p + 40, 3, 8, 16), rows(p + 76, 3, 8, -16), 2), "overlap");
+    EXPECT_KEPT(residua::scale(rows(p + 40, 3, 8, 16), rows(p + 80, 3, 8, -16), 2));
+}
+
+TEST_F(contract, probes_are_lent_enough_memory)
+{
+    using matrix = residua::rows<const float>;
+    const residua::probe::attention_sublayer<float> narrow{
+        matrix(p, 2, 2),     matrix(p, 2, 2),     matrix(p, 2, 2),    rows(p + 100, 3, 2),
+        rows(p + 200, 3, 2), rows(p + 300, 3, 2), rows(p + 400, 3, 2)};
+    EXPECT_BROKEN(narrow.forward(rows(p + 500, 3, 2), rows(p + 600, 3, 2)), "weights");
+    EXPECT_EQ(residua::probe::measure_spread(rows(p, 0, 8), rows(p + 100, 1, 8)).relative_distance, 0);
+}
+
 TEST_F(contract, the_weight_has_one_element_per_column)
 {
     EXPECT_BROKEN(residua::rms_norm(y, x, shorter, {.eps = 0.0F}), "weight");

@@ -14,10 +14,11 @@
 
 #include <residua/version.hpp>
 
-#if (defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)) \
+#if (defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)                 \
+     || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)) \
     && !defined(RESIDUA_ALLOW_FAST_MATH)
 #error \
-    "residua: -ffast-math (or -Ofast, -ffinite-math-only) breaks the promised bits and NaN; compile without it, or define RESIDUA_ALLOW_FAST_MATH and lose both"
+    "residua: -ffast-math (or -Ofast, or a part of it such as -ffinite-math-only) breaks the promised bits and NaN; compile without it, or define RESIDUA_ALLOW_FAST_MATH and lose both"
 #endif
 
 #ifndef RESIDUA_ASSERT
@@ -47,14 +48,14 @@
 
 // A function over vectors has to be inlined: out of line, its registers would go through memory, and a copy left in
 // an object file could be called from a unit whose CPU lacks them.
-#if defined(__GNUC__)
-#define RESIDUA_INLINE [[gnu::always_inline]] inline
-#else
-#define RESIDUA_INLINE inline
+#if !defined(__GNUC__) && !defined(__clang__)
+#error "residua: needs GCC or Clang, whose means keep a product and a sum from being fused"
 #endif
+#define RESIDUA_INLINE [[gnu::always_inline]] inline
+#define RESIDUA_OUT_OF_LINE [[gnu::noinline]] inline
 
 // Whether this unit's flags give a fused multiply-add.
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
 #define RESIDUA_UNIT_HAS_FMA 1
 #else
 #define RESIDUA_UNIT_HAS_FMA 0
@@ -91,6 +92,8 @@
 #define RESIDUA_ABI_LEVEL _sse3
 #elif defined(__SSE2__)
 #define RESIDUA_ABI_LEVEL _sse2
+#elif defined(__ARM_FEATURE_SVE2)
+#define RESIDUA_ABI_LEVEL _sve2
 #elif defined(__ARM_FEATURE_SVE)
 #define RESIDUA_ABI_LEVEL _sve
 #elif defined(__ARM_NEON)
@@ -99,8 +102,12 @@
 #define RESIDUA_ABI_LEVEL _any
 #endif
 
-#if defined(__FMA__)
+#if defined(__FMA__) && defined(__FMA4__)
+#define RESIDUA_ABI_FMA _fma_fma4
+#elif defined(__FMA__)
 #define RESIDUA_ABI_FMA _fma
+#elif defined(__FMA4__)
+#define RESIDUA_ABI_FMA _fma4
 #else
 #define RESIDUA_ABI_FMA
 #endif
@@ -109,7 +116,9 @@
 #else
 #define RESIDUA_ABI_F16C
 #endif
-#if defined(__BMI2__)
+#if defined(__BMI2__) && defined(__AVXVNNI__)
+#define RESIDUA_ABI_BMI2 _bmi2_vnni
+#elif defined(__BMI2__)
 #define RESIDUA_ABI_BMI2 _bmi2
 #else
 #define RESIDUA_ABI_BMI2
@@ -129,7 +138,8 @@
 #else
 #define RESIDUA_ABI_AVX512CD
 #endif
-#if defined(__AVX512VBMI__) || defined(__AVX512VBMI2__) || defined(__VAES__)
+#if defined(__AVX512VBMI__) || defined(__AVX512VBMI2__) || defined(__VAES__) || defined(__AVX512VNNI__) \
+    || defined(__AVX512IFMA__)
 #define RESIDUA_ABI_AVX512_ICL _icl
 #else
 #define RESIDUA_ABI_AVX512_ICL
@@ -169,7 +179,15 @@
 #define RESIDUA_ABI_SET \
     RESIDUA_CAT(RESIDUA_CAT(RESIDUA_ABI_LEVEL, RESIDUA_ABI_X86), RESIDUA_CAT(RESIDUA_ABI_ARM, RESIDUA_ABI_ASSERT))
 
+#if defined(__FAST_MATH__) || defined(RESIDUA_ALLOW_FAST_MATH)
+#define RESIDUA_ABI_MATH _fast
+#else
+#define RESIDUA_ABI_MATH
+#endif
+
 /// The inline namespace of everything that this unit compiles.
-#define RESIDUA_ABI RESIDUA_CAT(RESIDUA_ABI_VERSION, RESIDUA_CAT(RESIDUA_ABI_BACKEND, RESIDUA_ABI_SET))
+#define RESIDUA_ABI                                                    \
+    RESIDUA_CAT(RESIDUA_CAT(RESIDUA_ABI_VERSION, RESIDUA_ABI_BACKEND), \
+                RESIDUA_CAT(RESIDUA_ABI_SET, RESIDUA_ABI_MATH))
 
 #endif

@@ -11,9 +11,10 @@
 
 namespace RESIDUA_API {
 
-/// The sum of x_j y_j over all rows and columns. Summed in lanes by fused multiply-adds, folded into double, rounded
-/// once at the end. Error: |error| <= (n / 64 + 8) u sum |x_j y_j| in double, and in float 34 u sum |x_j y_j|,
-/// u = 2^-53 and 2^-24. The order is fixed by the length alone.
+/// The sum of x_j y_j over all rows and columns. Each row is summed in lanes by fused multiply-adds, folded into double;
+/// the rows are added in double, in order; rounded once at the end. The order is fixed by the shape alone.
+/// Error, as long as no product or partial sum leaves the range of the type: in float at most 12 u sum |x_j y_j|, in double
+/// (columns / 256 + 14 + rows) u sum |x_j y_j|; u = 2^-24 and 2^-53.
 template <readable_rows X, readable_rows Y>
     requires same_type_as<X, Y>
 auto dot(const X& x, const Y& y) -> detail::value_of<const X&>;
@@ -26,7 +27,7 @@ void matvec(Y&& y, const W& w, const X& x);
 
 /// y_t = W^T x_t for every row x_t of x: the vector-Jacobian product of `matvec`, and a weighted sum of W's rows.
 /// Shapes: W is m by n, x has m columns, y has n, and as many rows as x. Each element is one chain of fused
-/// multiply-adds over the rows of W in order. Error: |error| <= m u sum |W_ij x_i|.
+/// multiply-adds over the rows of W in order. Error, within the range as above: at most m u sum |W_ij x_i|.
 template <writable_rows Y, readable_rows W, readable_rows X>
     requires(same_type_as<Y, W> && same_type_as<Y, X>)
 void matvec_transposed(Y&& y, const W& w, const X& x);
@@ -52,7 +53,8 @@ void matvec(Y&& y, const W& w, const X& x)
     const auto in = detail::input(x);
     RESIDUA_ASSERT(out.columns == matrix.count && in.columns == matrix.columns && out.count == in.count,
                    "matvec: shapes do not fit");
-    RESIDUA_ASSERT(detail::apart(out, in) && detail::apart(out, matrix), "matvec: y overlaps an input");
+    RESIDUA_ASSERT(detail::distinct(out) && detail::apart(out, in) && detail::apart(out, matrix),
+                   "matvec: y overlaps an input");
     kernels::matvec(out, matrix, in);
 }
 
@@ -65,7 +67,8 @@ void matvec_transposed(Y&& y, const W& w, const X& x)
     const auto in = detail::input(x);
     RESIDUA_ASSERT(out.columns == matrix.columns && in.columns == matrix.count && out.count == in.count,
                    "matvec_transposed: shapes do not fit");
-    RESIDUA_ASSERT(detail::apart(out, in) && detail::apart(out, matrix), "matvec_transposed: y overlaps an input");
+    RESIDUA_ASSERT(detail::distinct(out) && detail::apart(out, in) && detail::apart(out, matrix),
+                   "matvec_transposed: y overlaps an input");
     kernels::matvec_transposed(out, matrix, in);
 }
 

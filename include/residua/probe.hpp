@@ -25,6 +25,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace RESIDUA_API {
@@ -86,23 +87,23 @@ void forward(rows<T> stream, std::span<Sublayer> sublayers, const wiring<T>& how
 /// Runs the gradient from the top to the bottom, after `forward`. `g` (one block) is the gradient at the top, and is
 /// overwritten with the one at the bottom, times a power of two. `sizes` (N + 1) gets the root mean square of g_0 to
 /// g_N: a ratio of two is the ratio of the norms. However deep the stack, no size underflows: g is brought back to
-/// near one by powers of two, which change no bit of it. `scratch`: two blocks.
+/// near one by powers of two, which change no bit of an element that is a normal number before and after. `scratch`: two blocks.
 template <class T, class Sublayer>
-void backward(rows<T> g, rows<const T> stream, std::span<Sublayer> sublayers, const wiring<T>& how, rows<T> scratch,
-              std::span<magnitude> sizes);
+void backward(rows<T> g, std::type_identity_t<rows<const T>> stream, std::span<Sublayer> sublayers,
+              const wiring<T>& how, rows<T> scratch, std::span<magnitude> sizes);
 
 /// Splits the gradient at the bottom by how many sublayers its paths cross, after `forward`: block k of `parts`
 /// (N + 1 blocks, overwritten) is the sum over the paths through exactly k of the sublayers, and the sum of all blocks
 /// is g_0. Block 0 holds the gradient at the top when called. `scratch`: two blocks. Needs N (N + 1) / 2 VJPs.
 template <class T, class Sublayer>
-void split_by_crossings(rows<T> parts, rows<const T> stream, std::span<Sublayer> sublayers, const wiring<T>& how,
-                        rows<T> scratch);
+void split_by_crossings(rows<T> parts, std::type_identity_t<rows<const T>> stream, std::span<Sublayer> sublayers,
+                        const wiring<T>& how, rows<T> scratch);
 
 /// The gradient along one path: through sublayer l where crossed[l], else past it. `g` as in `backward`, without the
 /// powers of two. The sum over all 2^N paths is g_0.
 template <class T, class Sublayer>
-void along_path(rows<T> g, rows<const T> stream, std::span<Sublayer> sublayers, std::span<const bool> crossed,
-                const wiring<T>& how, rows<T> scratch);
+void along_path(rows<T> g, std::type_identity_t<rows<const T>> stream, std::span<Sublayer> sublayers,
+                std::span<const bool> crossed, const wiring<T>& how, rows<T> scratch);
 
 /// How far tokens are from being one vector.
 struct spread {
@@ -112,7 +113,7 @@ struct spread {
 
 /// Measures the tokens x. `scratch`: one more row than x.
 template <class T>
-spread measure_spread(rows<const T> x, rows<T> scratch);
+spread measure_spread(std::type_identity_t<rows<const T>> x, rows<T> scratch);
 
 // --- implementation --------------------------------------------------------------------------------------------
 
@@ -166,14 +167,16 @@ void tanh_sublayer<T>::vjp(rows<T> dx, rows<const T>, rows<const T> dy) const
 template <class T>
 void attention_sublayer<T>::forward(rows<T> y, rows<const T> x) const
 {
+    RESIDUA_ASSERT(weights.count >= x.count && weights.columns >= x.count,
+                   "probe::attention_sublayer: weights must be tokens by tokens");
     RESIDUA_SELF::matvec(q, wq, x);
     RESIDUA_SELF::matvec(k, wk, x);
     RESIDUA_SELF::matvec(v, wv, x);
-    const T root = T(1) / static_cast<T>(std::sqrt(static_cast<T>(wq.count)));
+    const T inverse_root = T(1) / static_cast<T>(std::sqrt(static_cast<T>(wq.count)));
     for (std::size_t t = 0; t < x.count; ++t) {
         const rows<T> a{weights[t], 1, t + 1};
         RESIDUA_SELF::matvec(a, k.part(0, t + 1), q.row(t));
-        RESIDUA_SELF::scale(a, a, root);
+        RESIDUA_SELF::scale(a, a, inverse_root);
         RESIDUA_SELF::softmax(a, a);
         RESIDUA_SELF::matvec_transposed(y.row(t), v.part(0, t + 1), a);
     }
@@ -239,8 +242,8 @@ void forward(rows<T> stream, std::span<Sublayer> sublayers, const wiring<T>& how
 }
 
 template <class T, class Sublayer>
-void backward(rows<T> g, rows<const T> stream, std::span<Sublayer> sublayers, const wiring<T>& how, rows<T> scratch,
-              std::span<magnitude> sizes)
+void backward(rows<T> g, std::type_identity_t<rows<const T>> stream, std::span<Sublayer> sublayers,
+              const wiring<T>& how, rows<T> scratch, std::span<magnitude> sizes)
 {
     // far enough from the ends of T's range that one sublayer does not reach them
     constexpr int reach = sizeof(T) == 4 ? 20 : 200;
@@ -269,8 +272,8 @@ void backward(rows<T> g, rows<const T> stream, std::span<Sublayer> sublayers, co
 }
 
 template <class T, class Sublayer>
-void split_by_crossings(rows<T> parts, rows<const T> stream, std::span<Sublayer> sublayers, const wiring<T>& how,
-                        rows<T> scratch)
+void split_by_crossings(rows<T> parts, std::type_identity_t<rows<const T>> stream, std::span<Sublayer> sublayers,
+                        const wiring<T>& how, rows<T> scratch)
 {
     const local::frame<T, Sublayer> at{stream, sublayers, how, scratch};
     const std::size_t tokens = at.in.count;
@@ -288,8 +291,8 @@ void split_by_crossings(rows<T> parts, rows<const T> stream, std::span<Sublayer>
 }
 
 template <class T, class Sublayer>
-void along_path(rows<T> g, rows<const T> stream, std::span<Sublayer> sublayers, std::span<const bool> crossed,
-                const wiring<T>& how, rows<T> scratch)
+void along_path(rows<T> g, std::type_identity_t<rows<const T>> stream, std::span<Sublayer> sublayers,
+                std::span<const bool> crossed, const wiring<T>& how, rows<T> scratch)
 {
     const local::frame<T, Sublayer> at{stream, sublayers, how, scratch};
     RESIDUA_ASSERT(crossed.size() == sublayers.size(), "probe::along_path: crossed must have N elements");
@@ -301,10 +304,11 @@ void along_path(rows<T> g, rows<const T> stream, std::span<Sublayer> sublayers, 
 }
 
 template <class T>
-spread measure_spread(rows<const T> x, rows<T> scratch)
+spread measure_spread(std::type_identity_t<rows<const T>> x, rows<T> scratch)
 {
     RESIDUA_ASSERT(scratch.count == x.count + 1, "probe::measure_spread: scratch must have one more row than x");
     const std::size_t tokens = x.count;
+    if (tokens == 0) return {0, std::numeric_limits<double>::quiet_NaN()};
     const rows<T> mean = scratch.row(tokens);
     const rows<T> each = scratch.part(0, tokens);
     RESIDUA_SELF::scale(mean, x.row(0), T(1));

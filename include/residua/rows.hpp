@@ -24,7 +24,7 @@ inline namespace RESIDUA_ABI_VERSION {
 /// rows lie end to end). A view: it owns nothing. `data` may be null if there is no element.
 ///
 /// Every operation takes, for each operand, either a `rows` or a contiguous range (a vector, an array, a span), which
-/// is one row. Each operand has its own stride.
+/// is one row. Each operand has its own stride; an input's rows may overlap or repeat (stride 0), an output's may not.
 template <class T>
 struct rows {
     using element_type = T;
@@ -117,44 +117,56 @@ RESIDUA_INLINE bool same_shape(const rows<T>& a, const rows<U>& b) noexcept
     return a.count == b.count && a.columns == b.columns;
 }
 
+/// Whether the rows of one view share no element with each other.
+template <class T>
+RESIDUA_INLINE bool distinct(const rows<T>& r) noexcept
+{
+    const auto step = r.stride < 0 ? -r.stride : r.stride;
+    return r.count <= 1 || r.columns <= static_cast<std::size_t>(step);
+}
+
 /// Whether two views share no element.
 template <class T, class U>
-inline bool apart(const rows<T>& out, const rows<U>& in) noexcept
+inline bool apart(const rows<T>& a, const rows<U>& b) noexcept
 {
-    if (out.count == 0 || in.count == 0 || out.columns == 0 || in.columns == 0) return true;
+    if (a.count == 0 || b.count == 0 || a.columns == 0 || b.columns == 0) return true;
+    // b with its rows upwards, and a repeated row once
+    const bool downwards = b.stride < 0;
+    const std::size_t count = b.stride == 0 ? 1 : b.count;
     const auto address = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
-    const auto in_step = in.stride * static_cast<std::ptrdiff_t>(sizeof(U));
-    for (std::size_t i = 0; i < out.count; ++i) {
-        const auto first = address(out[i]);
-        const auto last = first + out.columns * sizeof(T);
-        // Only the input's rows near this one can touch it.
+    const auto base = address(downwards ? b[count - 1] : b[0]);
+    const auto step = static_cast<std::uintptr_t>(downwards ? -b.stride : b.stride) * sizeof(U);
+    const auto width = b.columns * sizeof(U);
+    for (std::size_t i = 0; i < a.count; ++i) {
+        const auto first = address(a[i]);
+        const auto last = first + a.columns * sizeof(T);
+        if (last <= base) continue;
+        // only b's rows that begin near this one can touch it
         std::size_t from = 0;
-        std::size_t to = in.count;
-        if (in_step > 0 && in.count > 1) {
-            const auto base = address(in.data);
-            const auto step = static_cast<std::uintptr_t>(in_step);
-            const auto reach = in.columns * sizeof(U) / step + 1;
-            if (last <= base) continue;
-            const auto near = first > base ? (first - base) / step : 0;
-            from = near > reach ? near - reach : 0;
+        std::size_t to = count;
+        if (step > 0) {
+            const auto reach = width / step + 1;
+            const auto closest = first > base ? (first - base) / step : 0;
+            from = closest > reach ? closest - reach : 0;
             const auto end = (last - base) / step + 1;
-            to = end < in.count ? end : in.count;
+            to = end < count ? end : count;
         }
         for (std::size_t j = from; j < to; ++j) {
-            const auto begin = address(in[j]);
-            if (begin < last && first < begin + in.columns * sizeof(U)) return false;
+            const auto begin = base + j * step;
+            if (begin < last && first < begin + width) return false;
         }
     }
     return true;
 }
 
-/// Whether an output may be written while an input is read: they are the same rows, or share no element.
+/// Whether an output may be written while an input is read: its rows are distinct, and they are the input's or share no
+/// element with it.
 template <class T, class U>
 inline bool same_or_apart(const rows<T>& out, const rows<U>& in) noexcept
 {
     const bool same = static_cast<const void*>(out.data) == static_cast<const void*>(in.data)
                       && (out.stride == in.stride || out.count == 1) && sizeof(T) == sizeof(U);
-    return same || apart(out, in);
+    return distinct(out) && (same || apart(out, in));
 }
 
 }  // namespace detail

@@ -1,7 +1,7 @@
 /// \file
-/// The storage types, and which type a kernel computes in.
+/// The storage types, and what else crosses between units.
 ///
-/// Types that cross between units (these, `rows`, the options) live in a namespace that names the version alone and
+/// Types that cross between units (these and `rows`) live in a namespace that names the version alone and
 /// have no function that could be emitted: two units compiled with different flags agree on them and share no code.
 #ifndef RESIDUA_TYPES_HPP
 #define RESIDUA_TYPES_HPP
@@ -12,6 +12,8 @@
 
 namespace residua {
 inline namespace RESIDUA_ABI_VERSION {
+
+/// bfloat16 and float16 can be loaded and stored by the lanes; no operation takes them yet.
 
 /// The upper half of a binary32: 8 bits of exponent, 7 of fraction. Storage only; arithmetic is in float.
 struct bfloat16 {

@@ -13,6 +13,16 @@
 #pragma GCC diagnostic ignored "-Wstringop-overread"
 #endif
 
+// windows.h
+#pragma push_macro("min")
+#pragma push_macro("max")
+#pragma push_macro("small")
+#pragma push_macro("near")
+#undef min
+#undef max
+#undef small
+#undef near
+
 // clang-format off
 #include <residua/simd/guard.inc.hpp>
 #include <residua/simd/twice.inc.hpp>
@@ -35,6 +45,11 @@
 #include <residua/kernels/softmax.inc.hpp>
 #include <residua/kernels/matvec.inc.hpp>
 // clang-format on
+
+#pragma pop_macro("near")
+#pragma pop_macro("small")
+#pragma pop_macro("max")
+#pragma pop_macro("min")
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

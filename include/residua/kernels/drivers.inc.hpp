@@ -1,5 +1,6 @@
-// How a kernel walks over memory: whole vectors, then one partial vector. Every kernel is one of these two walks, or
-// both, with an operation of its own; so tails, strides and the order of sums are decided here and nowhere else.
+// How a kernel walks along a row: whole vectors, then one partial vector. Every map and every sum is one of these two
+// walks with an operation of its own, so tails, strides and the order of sums are decided here. (Two walks have files of
+// their own: down the columns of a matrix, and to the largest element, where the order does not matter.)
 
 namespace RESIDUA_PASS {
 
@@ -21,6 +22,7 @@ RESIDUA_INLINE void map_row(const Op& op, std::size_t n, Y* y, const In*... in)
 template <class Op, class T, class... In>
 inline void map(const Op& op, rows<T> y, rows<In>... in)
 {
+    if (y.columns == 0) return;
     for (std::size_t i = 0; i < y.count; ++i) map_row<lanes<T>>(op, y.columns, y[i], in[i]...);
 }
 

@@ -6,6 +6,7 @@ template <class T>
 inline T dot(rows<const T> x, rows<const T> y)
 {
     double s = 0;
+    if (x.columns == 0) return T{};
     for (std::size_t i = 0; i < x.count; ++i) s += reduce_row<lanes<T>>(multiply_add{}, x.columns, x[i], y[i]);
     return static_cast<T>(s);
 }

@@ -96,7 +96,7 @@ inline square_sum sum_of_squares(const T* x, std::size_t n, double floor)
     return {reduce_row<V>(add_scaled_square<T>{scaled_load<V>{exponent}}, n, x), exponent};
 }
 
-/// x * 2^n for any n that a double can take in.
+/// x * 2^n, for any n: rounded once if it does not become subnormal before the last step.
 inline double times_pow2(double x, int n)
 {
     while (n > 1000) {

@@ -14,14 +14,18 @@
 
 #if RESIDUA_BACKEND == RESIDUA_BACKEND_XSIMD
 #include <xsimd/xsimd.hpp>
-#if defined(XSIMD_NO_SUPPORTED_ARCHITECTURE)
+#if defined(XSIMD_NO_SUPPORTED_ARCHITECTURE) || defined(__arm__)
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
 #elif XSIMD_VERSION_MAJOR < 8 || (XSIMD_VERSION_MAJOR == 8 && XSIMD_VERSION_MINOR < 1)
 #error "residua: needs xsimd 8.1 or newer"
 #endif
 #elif RESIDUA_BACKEND == RESIDUA_BACKEND_HIGHWAY
 #include <hwy/highway.h>
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+#if HWY_TARGET != HWY_STATIC_TARGET
+#error \
+    "residua: the static headers do not belong into a unit that foreach_target.h compiles several times; include residua/dispatch.hpp there"
+#endif
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || defined(__arm__)
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
 #elif HWY_HAVE_SCALABLE || HWY_TARGET == HWY_SVE_256 || HWY_TARGET == HWY_SVE2_128
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR

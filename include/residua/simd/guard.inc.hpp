@@ -1,25 +1,25 @@
-// What both adapters need where a compiler or a CPU would not give the one right answer by itself.
+// What the backends need where a compiler or a CPU would not give the one right answer by itself.
 
 namespace RESIDUA_PASS {
 
 // Makes a product opaque, so that -ffp-contract=fast (g++'s default) cannot merge it with a later addition: that is
-// left to `fma`. Costs no instruction.
+// left to `fma`. In a register it costs no instruction.
 template <class Raw>
 RESIDUA_INLINE void keep_product([[maybe_unused]] Raw& product)
 {
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#if defined(__x86_64__) || defined(__i386__)
     if constexpr (!std::is_array_v<Raw>) {
         asm("" : "+v"(product));
     } else {
         asm("" : "+m"(product));
     }
-#elif defined(__GNUC__) && defined(__aarch64__)
+#elif defined(__aarch64__)
     if constexpr (!std::is_array_v<Raw>) {
         asm("" : "+w"(product));
     } else {
         asm("" : "+m"(product));
     }
-#elif defined(__GNUC__)
+#else
     asm("" : "+m"(product));
 #endif
 }
@@ -31,9 +31,10 @@ using lane_array = typename V::value_type[static_cast<std::size_t>(V::size)];
 RESIDUA_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 RESIDUA_INLINE double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// Where the instruction set has no fused multiply-add: the C library's, which is exact, and slow.
+// Where the instruction set has no fused multiply-add: the C library's, which is exact, and slow. Out of line, since the
+// calls cost far more than that, and inlined they would be most of the program.
 template <class V>
-RESIDUA_INLINE V lane_by_lane_fma(V a, V b, V c)
+RESIDUA_OUT_OF_LINE V lane_by_lane_fma(const V& a, const V& b, const V& c)
 {
     lane_array<V> x, y, z;
     a.store(x);

@@ -57,9 +57,7 @@ RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
 {
     reg<T> r;
     for (int i = 0; i < reg<T>::size; ++i) r.v[i] = a.v[i] * b.v[i];
-#if defined(__GNUC__)
-    asm("" : "+m"(r));
-#endif
+    keep_product(r.v);
     return r;
 }
 
@@ -69,6 +67,17 @@ RESIDUA_INLINE float abs1(float a) { return __builtin_fabsf(a); }
 RESIDUA_INLINE double abs1(double a) { return __builtin_fabs(a); }
 RESIDUA_INLINE float round1(float a) { return __builtin_rintf(a); }
 RESIDUA_INLINE double round1(double a) { return __builtin_rint(a); }
+
+template <class T>
+RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
+{
+#if RESIDUA_UNIT_HAS_FMA
+    for (int i = 0; i < reg<T>::size; ++i) c.v[i] = fma1(a.v[i], b.v[i], c.v[i]);
+    return c;
+#else
+    return lane_by_lane_fma(a, b, c);
+#endif
+}
 
 // clang-format off
 template <class T> RESIDUA_LANEWISE(reg<T>, operator+(reg<T> a, reg<T> b), static_cast<T>(a.v[i] + b.v[i]))
@@ -81,7 +90,6 @@ template <class T> RESIDUA_LANEWISE(reg<T>, operator^(reg<T> a, reg<T> b), a.v[i
 template <int N, class T> RESIDUA_LANEWISE(reg<T>, shift_left(reg<T> a), a.v[i] << N)
 template <int N, class T> RESIDUA_LANEWISE(reg<T>, shift_right(reg<T> a), a.v[i] >> N)
 
-template <class T> RESIDUA_LANEWISE(reg<T>, fma(reg<T> a, reg<T> b, reg<T> c), fma1(a.v[i], b.v[i], c.v[i]))
 template <class T> RESIDUA_LANEWISE(reg<T>, sqrt(reg<T> a), sqrt1(a.v[i]))
 template <class T> RESIDUA_LANEWISE(reg<T>, abs(reg<T> a), abs1(a.v[i]))
 template <class T> RESIDUA_LANEWISE(reg<T>, min(reg<T> a, reg<T> b), a.v[i] < b.v[i] ? a.v[i] : b.v[i])
