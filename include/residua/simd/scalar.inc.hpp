@@ -3,9 +3,10 @@
 
 namespace RESIDUA_PASS {
 
+// 1 where it holds, else 0. As wide as T: with bool, g++ 12 at -O3 on AArch64 zeroed lanes 4 to 15 of `to_float16`.
 template <class T>
 struct reg_mask {
-    bool v[64 / sizeof(T)];
+    std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t> v[64 / sizeof(T)];
 };
 
 template <class T>
@@ -99,10 +100,10 @@ template <class T> RESIDUA_LANEWISE(reg<T>, round(reg<T> a), round1(a.v[i]))
 template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator<(reg<T> a, reg<T> b), a.v[i] < b.v[i])
 template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator<=(reg<T> a, reg<T> b), a.v[i] <= b.v[i])
 template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator==(reg<T> a, reg<T> b), !(a.v[i] < b.v[i] || b.v[i] < a.v[i]) && a.v[i] <= b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator&(reg_mask<T> a, reg_mask<T> b), a.v[i] && b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator|(reg_mask<T> a, reg_mask<T> b), a.v[i] || b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator!(reg_mask<T> a), !a.v[i])
-template <class T> RESIDUA_LANEWISE(reg<T>, select(reg_mask<T> m, reg<T> a, reg<T> b), m.v[i] ? a.v[i] : b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator&(reg_mask<T> a, reg_mask<T> b), a.v[i] & b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator|(reg_mask<T> a, reg_mask<T> b), a.v[i] | b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator!(reg_mask<T> a), a.v[i] ^ 1u)
+template <class T> RESIDUA_LANEWISE(reg<T>, select(reg_mask<T> m, reg<T> a, reg<T> b), m.v[i] != 0 ? a.v[i] : b.v[i])
 // clang-format on
 
 #undef RESIDUA_LANEWISE
@@ -111,7 +112,7 @@ template <class T>
 RESIDUA_INLINE bool any(reg_mask<T> m)
 {
     bool r = false;
-    for (int i = 0; i < reg<T>::size; ++i) r = r || m.v[i];
+    for (int i = 0; i < reg<T>::size; ++i) r = r || m.v[i] != 0;
     return r;
 }
 
