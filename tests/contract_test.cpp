@@ -56,8 +56,8 @@ TEST_F(contract, shapes_must_agree)
     EXPECT_BROKEN(residua::exp(y, shorter), "shape");
     EXPECT_BROKEN(residua::softmax(shorter, x), "shape");
     EXPECT_BROKEN(residua::tanh(rows(p, 2, 4), rows(p + 500, 4, 2)), "shape");
-    EXPECT_BROKEN(residua::tanh_vjp(y, x, shorter), "shapes");
-    EXPECT_BROKEN(residua::tanh_vjp(y, shorter, x), "shapes");
+    EXPECT_BROKEN(residua::tanh_vjp_from_output(y, x, shorter), "shapes");
+    EXPECT_BROKEN(residua::tanh_vjp_from_output(y, shorter, x), "shapes");
     EXPECT_BROKEN(residua::box_muller(y, x, shorter), "shapes");
     EXPECT_BROKEN(residua::residual_add(y, x, shorter), "shapes");
     EXPECT_BROKEN(residua::scale(y, shorter, 2), "shape");
@@ -156,8 +156,8 @@ TEST_F(contract, an_output_may_be_an_input_and_nothing_in_between)
     const std::vector<float> w40(40, 1.0F);
     EXPECT_BROKEN(residua::softmax(shifted, in), "overlap");
     EXPECT_BROKEN(residua::scale(shifted, in, 2), "overlap");
-    EXPECT_BROKEN(residua::tanh_vjp(shifted, in, away), "overlap");
-    EXPECT_BROKEN(residua::tanh_vjp(shifted, away, in), "overlap");
+    EXPECT_BROKEN(residua::tanh_vjp_from_output(shifted, in, away), "overlap");
+    EXPECT_BROKEN(residua::tanh_vjp_from_output(shifted, away, in), "overlap");
     EXPECT_BROKEN(residua::box_muller(shifted, away, in), "overlap");
     EXPECT_BROKEN(residua::residual_add(shifted, in, away), "overlap");
     EXPECT_BROKEN(residua::residual_add(shifted, away, in), "overlap");

@@ -197,7 +197,7 @@ void hash_rows()
     each("silu", [](O& o) { api::silu(o.out, o.a); });
     each("cos_2pi", [](O& o) { api::cos_2pi(o.out, o.a); });
     each("softmax", [](O& o) { api::softmax(o.out, o.a); });
-    each("tanh_vjp", [](O& o) { api::tanh_vjp(o.out, o.a, o.b); });
+    each("tanh_vjp_from_output", [](O& o) { api::tanh_vjp_from_output(o.out, o.a, o.b); });
     each("box_muller", [](O& o) { api::box_muller(o.out, o.a, o.b); });
     each("residual_add", [](O& o) { api::residual_add(o.out, o.a, o.b, T(0.7071067811865476)); });
     each("scale", [](O& o) { api::scale(o.out, o.a, T(0.7071067811865476)); });

@@ -294,18 +294,18 @@ TYPED_TEST(elementary, tanh_vjp_takes_two_roundings)
     y.insert(y.end(), {T(1), T(-1), T(0), std::nextafter(T(1), T(0))});
     const auto dy = random.row<T>(y.size(), -3, 3);
     std::vector<T> dx(y.size());
-    residua::tanh_vjp(dx, y, dy);
+    residua::tanh_vjp_from_output(dx, y, dy);
     ulp::worst seen;
     for (std::size_t j = 0; j < y.size(); ++j) {
         seen.see(dx[j], wide(dy[j]) * ((1 - wide(y[j])) * (1 + wide(y[j]))), wide(y[j]), wide(dy[j]));
     }
-    ulp::expect_within<T>(seen, 1.5, "tanh_vjp");
+    ulp::expect_within<T>(seen, 1.5, "tanh_vjp_from_output");
 
     auto in_place = dy;
-    residua::tanh_vjp(in_place, y, in_place);
+    residua::tanh_vjp_from_output(in_place, y, in_place);
     EXPECT_TRUE(ulp::all_same_bits(in_place, dx));
     in_place = y;
-    residua::tanh_vjp(in_place, in_place, dy);
+    residua::tanh_vjp_from_output(in_place, in_place, dy);
     EXPECT_TRUE(ulp::all_same_bits(in_place, dx));
 }
 
@@ -804,6 +804,7 @@ TYPED_TEST(norms, dw_accumulates_over_rows_and_calls)
 {
     using T = TypeParam;
     reference::random random{67};
+    constexpr auto accumulate = residua::weight_gradient::accumulate;
     const std::size_t count = 6;
     for (const auto n : lengths{1, 7, 40}) {
         const auto x = random.row<T>(count * n);
@@ -814,15 +815,16 @@ TYPED_TEST(norms, dw_accumulates_over_rows_and_calls)
         memory::strided<T> grad(dy, count, n, n + 4);
         memory::strided<T> out(count, n, n + 1);
         auto dw = start;
-        residua::rms_norm_vjp(out.view(), dw, in.view(), w, grad.view(), {.eps = T(1e-6)});
+        residua::rms_norm_vjp(out.view(), dw, in.view(), w, grad.view(), {.eps = T(1e-6), .dw = accumulate});
         EXPECT_TRUE(out.gaps_untouched());
 
         auto zero_centered = start;
         residua::rms_norm_vjp(out.view(), zero_centered, in.view(), residua::zero_centered(w), grad.view(),
-                              {.eps = T(1e-6)});
+                              {.eps = T(1e-6), .dw = accumulate});
         EXPECT_TRUE(ulp::all_same_bits(dw, zero_centered)) << "dw does not depend on the kind of weight";
         auto without = start;
-        residua::rms_norm_vjp(out.view(), without, in.view(), residua::no_weight, grad.view(), {.eps = T(1e-6)});
+        residua::rms_norm_vjp(out.view(), without, in.view(), residua::no_weight, grad.view(),
+                              {.eps = T(1e-6), .dw = accumulate});
         EXPECT_TRUE(ulp::all_same_bits(dw, without)) << "dw does not depend on the kind of weight";
 
         auto one_by_one = start;
@@ -831,7 +833,8 @@ TYPED_TEST(norms, dw_accumulates_over_rows_and_calls)
         auto size = sum;
         for (wide& e : size) e = std::abs(e);
         for (std::size_t i = 0; i < count; ++i) {
-            residua::rms_norm_vjp(unused, one_by_one, in.view().row(i), w, grad.view().row(i), {.eps = T(1e-6)});
+            residua::rms_norm_vjp(unused, one_by_one, in.view().row(i), w, grad.view().row(i),
+                                  {.eps = T(1e-6), .dw = accumulate});
             const auto g = reference::rms_norm_vjp({in.view()[i], in.view()[i] + n}, reference::widen(w),
                                                    {grad.view()[i], grad.view()[i] + n}, wide(T(1e-6)));
             for (std::size_t j = 0; j < n; ++j) {
@@ -1222,7 +1225,7 @@ TYPED_TEST(linear, without_elements_nothing_happens_and_null_is_allowed)
         residua::silu(none, none);
         residua::cos_2pi(none, none);
         residua::softmax(none, none);
-        residua::tanh_vjp(none, none, none);
+        residua::tanh_vjp_from_output(none, none, none);
         residua::box_muller(none, none, none);
         residua::residual_add(none, none, none);
         residua::scale(none, none, T(2));
@@ -1237,9 +1240,10 @@ TYPED_TEST(linear, without_elements_nothing_happens_and_null_is_allowed)
         std::vector<T> dw(none.columns, T(42));
         residua::rms_norm(none, none, w, {.eps = T(0)});
         residua::rms_norm(none, none, residua::no_weight, {.eps = T(0)});
+        residua::rms_norm_vjp(none, dw, none, w, none, {.eps = T(0), .dw = residua::weight_gradient::accumulate});
+        EXPECT_TRUE(ulp::all_same_bits(dw, std::vector<T>(none.columns, T(42)))) << "no row, nothing to add";
         residua::rms_norm_vjp(none, dw, none, w, none, {.eps = T(0)});
-        EXPECT_TRUE(ulp::all_same_bits(dw, std::vector<T>(none.columns, T(42))))
-            << "dw accumulates: no row, no change";
+        EXPECT_TRUE(ulp::all_same_bits(dw, std::vector<T>(none.columns, T(0)))) << "no row, a sum of 0";
     }
     const residua::rows<T> empty_matrix{nullptr, 0, 5};
     std::vector<T> five(5, T(42));

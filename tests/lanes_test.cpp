@@ -1182,7 +1182,7 @@ protected:
             if constexpr (std::is_arithmetic_v<Memory>) {
                 list.push_back(static_cast<Memory>(x));
             } else {
-                list.push_back({half_format<Memory>::narrowed(static_cast<float>(x))});
+                list.push_back(Memory::from_bits(half_format<Memory>::narrowed(static_cast<float>(x))));
             }
         }
         return list;

@@ -43,10 +43,17 @@ std::string_view name(target t) noexcept;
 
 namespace kernels {
 
+using operand::input;
+using operand::output;
+using operand::shape;
+
 #define RESIDUA_DECLARE(result, name, parameters, arguments) \
     template <class T>                                       \
     result name parameters;
+#define RESIDUA_DECLARE_WIDE(result, name, parameters, arguments) result name parameters;
 RESIDUA_KERNELS(RESIDUA_DECLARE)
+RESIDUA_WIDE_KERNELS(RESIDUA_DECLARE_WIDE)
+#undef RESIDUA_DECLARE_WIDE
 #undef RESIDUA_DECLARE
 
 }  // namespace kernels

@@ -142,37 +142,45 @@ std::string_view name(target t) noexcept
 
 namespace kernels {
 
+// One case of the choice: the kernel of a target, which is named by its namespace; `which` is <T>, or nothing.
 #if RESIDUA_DISPATCH_HAS(HWY_NEON)
-#define RESIDUA_CASE_NEON(name, arguments) \
-    case target::neon: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_NEON)::name<T> arguments;
+#define RESIDUA_CASE_NEON(call) \
+    case target::neon: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_NEON)::call;
 #else
-#define RESIDUA_CASE_NEON(name, arguments)
+#define RESIDUA_CASE_NEON(call)
 #endif
 #if RESIDUA_DISPATCH_HAS(HWY_AVX2)
-#define RESIDUA_CASE_AVX2(name, arguments) \
-    case target::avx2: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX2)::name<T> arguments;
+#define RESIDUA_CASE_AVX2(call) \
+    case target::avx2: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX2)::call;
 #else
-#define RESIDUA_CASE_AVX2(name, arguments)
+#define RESIDUA_CASE_AVX2(call)
 #endif
 #if RESIDUA_DISPATCH_HAS(HWY_AVX3)
-#define RESIDUA_CASE_AVX512(name, arguments) \
-    case target::avx512: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX3)::name<T> arguments;
+#define RESIDUA_CASE_AVX512(call) \
+    case target::avx512: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX3)::call;
 #else
-#define RESIDUA_CASE_AVX512(name, arguments)
+#define RESIDUA_CASE_AVX512(call)
 #endif
 
-#define RESIDUA_DEFINE(result, name, parameters, arguments)                               \
-    template <class T>                                                                    \
-    result name parameters                                                                \
-    {                                                                                     \
-        switch (active()) {                                                               \
-            RESIDUA_CASE_AVX512(name, arguments)                                          \
-            RESIDUA_CASE_AVX2(name, arguments)                                            \
-            RESIDUA_CASE_NEON(name, arguments)                                            \
-            default: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)::name<T> arguments; \
-        }                                                                                 \
+#define RESIDUA_CHOOSE(call)                                             \
+    switch (active()) {                                                  \
+        RESIDUA_CASE_AVX512(call)                                        \
+        RESIDUA_CASE_AVX2(call)                                          \
+        RESIDUA_CASE_NEON(call)                                          \
+        default: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)::call; \
+    }
+
+#define RESIDUA_DEFINE(result, name, parameters, arguments) \
+    template <class T>                                      \
+    result name parameters                                  \
+    {                                                       \
+        RESIDUA_CHOOSE(name<T> arguments)                   \
     }
 RESIDUA_KERNELS(RESIDUA_DEFINE)
+
+#define RESIDUA_DEFINE_WIDE(result, name, parameters, arguments) \
+    result name parameters { RESIDUA_CHOOSE(name arguments) }
+RESIDUA_WIDE_KERNELS(RESIDUA_DEFINE_WIDE)
 
 #define RESIDUA_INSTANTIATE(result, name, parameters, arguments) template result name<T> parameters;
 #define T float
@@ -183,7 +191,9 @@ RESIDUA_KERNELS(RESIDUA_INSTANTIATE)
 #undef T
 
 #undef RESIDUA_INSTANTIATE
+#undef RESIDUA_DEFINE_WIDE
 #undef RESIDUA_DEFINE
+#undef RESIDUA_CHOOSE
 #undef RESIDUA_CASE_AVX512
 #undef RESIDUA_CASE_AVX2
 #undef RESIDUA_CASE_NEON

@@ -160,7 +160,7 @@ template <class T>
 void tanh_sublayer<T>::vjp(rows<T> dx, rows<const T>, rows<const T> dy) const
 {
     RESIDUA_SELF::matvec_transposed(scratch, w2, dy);
-    RESIDUA_SELF::tanh_vjp(scratch, hidden, scratch);
+    RESIDUA_SELF::tanh_vjp_from_output(scratch, hidden, scratch);
     RESIDUA_SELF::matvec_transposed(dx, w1, scratch);
 }
 

@@ -21,7 +21,15 @@ namespace RESIDUA_API {
 /// The options of `rms_norm`: `{.eps = 1e-6f}`.
 template <class T>
 struct rms_norm_options {
-    required<T> eps;  ///< added to the mean square, at least 0
+    required<T> eps;                               ///< added to the mean square, at least 0
+    norm_rounding rounding = norm_rounding::once;  ///< where a y of 16 bits is rounded
+};
+
+/// The options of `rms_norm_vjp`.
+template <class T>
+struct rms_norm_vjp_options {
+    required<T> eps;
+    weight_gradient dw = weight_gradient::overwrite;  ///< whether the sum over the rows replaces what is in dw
 };
 
 /// A weight w that stands for the factor 1 + w.
@@ -34,7 +42,7 @@ struct zero_centered_weight {
 template <readable_rows W>
 constexpr auto zero_centered(const W& w) noexcept
 {
-    return zero_centered_weight<detail::value_of<const W&>>{detail::input(w)};
+    return zero_centered_weight<detail::value_of<const W&>>{detail::constant_view(w)};
 }
 
 /// In the place of a weight: none.
@@ -45,153 +53,169 @@ namespace local {
 
 /// A weight of any kind as the kernel takes it.
 template <class T>
-struct channel_weight {
-    const T* w;
-    std::size_t count;
-    std::size_t columns;
+struct weight_view {
+    using value_type = T;
+    rows<const T> w;
     norm_weight kind;
-};
-template <class T, readable_rows W>
-constexpr channel_weight<T> channels(const W& w, std::size_t)
-{
-    const auto r = detail::input(w);
-    static_assert(std::is_same_v<decltype(r), const rows<const T>>, "the weight and the data differ in type");
-    return {r.data, r.count, r.columns, norm_weight::plain};
-}
-template <class T>
-constexpr channel_weight<T> channels(zero_centered_weight<T> w, std::size_t)
-{
-    return {w.w.data, w.w.count, w.w.columns, norm_weight::zero_centered};
-}
-template <class T>
-constexpr channel_weight<T> channels(no_weight_t, std::size_t columns)
-{
-    return {nullptr, 1, columns, norm_weight::none};
-}
 
-/// The memory of a weight, for the test of overlap.
-template <class T>
-constexpr rows<const T> as_row(channel_weight<T> w)
+    bool fits(std::size_t columns) const
+    {
+        return kind == norm_weight::none || (w.count == 1 && w.columns == columns);
+    }
+    /// The weight is the same for every row.
+    operand::input memory() const { return {w.data, 0, operand::element_of_type<T>, 1}; }
+};
+template <readable_rows W>
+constexpr auto channels(const W& w)
 {
-    return {w.w, w.w == nullptr ? 0u : 1u, w.columns};
+    return weight_view<detail::value_of<const W&>>{detail::constant_view(w), norm_weight::plain};
 }
+template <class T>
+constexpr weight_view<T> channels(zero_centered_weight<T> w)
+{
+    return {w.w, norm_weight::zero_centered};
+}
+constexpr weight_view<float> channels(no_weight_t) { return {{}, norm_weight::none}; }
+
+template <class W>
+using weight_value = typename decltype(local::channels(std::declval<const W&>()))::value_type;
+template <class W, class... R>
+using arithmetic = detail::arithmetic_of<weight_value<W>, detail::value_of<R>...>;
 
 }  // namespace local
+
+/// What a norm takes as its weight: one element per column, zero_centered of that, or `no_weight`.
+template <class W>
+concept channel_weight = requires(const W& w) { local::channels(w); };
 
 /// y = x r f. y may be exactly x, and is overwritten; it must share nothing with the weight.
 ///
 /// Error: at most 2.5 ulp in float and 4.5 ulp in double (tested, rows to 4097) wherever x r is a normal number, for
 /// every finite row: squares are summed in lanes that are folded into double, r is computed in double, and a row whose
 /// squares leave the range of its type is scaled by a power of two. With eps = 0, y(c x) = y(x) to the bit for powers
-/// of two c, as long as c x is exact.
-template <writable_rows Y, readable_rows X, class W>
-    requires same_type_as<Y, X>
-void rms_norm(Y&& y, const X& x, const W& weight,
-              std::type_identity_t<rms_norm_options<detail::value_of<Y>>> options);
+/// of two c, as long as c x is exact. 1 + w is formed in what the norm computes with.
+template <writable_rows Y, readable_rows X, channel_weight W>
+void rms_norm(Y&& y, const X& x, const W& weight, rms_norm_options<local::arithmetic<W, Y, const X&>> options);
 
-/// `rms_norm(y, x, zero_centered(w), options)`: f = 1 + w, formed in the data's type.
+/// `rms_norm(y, x, zero_centered(w), options)`: f = 1 + w.
 template <writable_rows Y, readable_rows X, readable_rows W>
-    requires(same_type_as<Y, X> && same_type_as<Y, W>)
 void zero_centered_rms_norm(Y&& y, const X& x, const W& w,
-                            std::type_identity_t<rms_norm_options<detail::value_of<Y>>> options);
+                            rms_norm_options<detail::arithmetic<Y, const X&, const W&>> options);
 
 /// The gradient: with a = dy f and xh = x r,
 ///
 ///     dx = r (a - xh mean(a xh))      overwritten; may be exactly dy or x
-///     dw += sum over rows of dy xh    accumulated, rows in order; share nothing with the others
+///     dw = sum over rows of dy xh     of float or double; overwritten, or added to with `.dw =
+///                                     weight_gradient::accumulate`. It must share nothing with the others.
 ///
-/// Without `dw` only dx is computed. dw does not depend on the kind of weight.
+/// dw is summed row after row in its own type. Without `dw` only dx is computed. dw does not depend on the kind of
+/// weight. Without a row, dw is 0 (or left alone).
 /// Error of dx: at most 4 ulp of max_j |r a_j| (dx itself can cancel).
-template <writable_rows DX, readable_rows X, class W, readable_rows DY>
-    requires(same_type_as<DX, X> && same_type_as<DX, DY>)
+template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void rms_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
-                  std::type_identity_t<rms_norm_options<detail::value_of<DX>>> options);
-template <writable_rows DX, writable_rows DW, readable_rows X, class W, readable_rows DY>
-    requires(same_type_as<DX, X> && same_type_as<DX, DY> && same_type_as<DX, DW>)
+                  rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
+template <writable_rows DX, writable_rows DW, readable_rows X, channel_weight W, readable_rows DY>
+    requires arithmetic_rows<DW>
 void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY& dy,
-                  std::type_identity_t<rms_norm_options<detail::value_of<DX>>> options);
+                  rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
+
+/// The derivative along tx: ty = f r (tx - xh mean(tx xh)), computed in double and rounded once. ty may be exactly tx
+/// or x. Error: at most 4 ulp of max_j |r f_j tx_j|.
+template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
+void rms_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
+                  rms_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options);
 
 /// The root mean square of all elements of x, without eps; 0 if there is none. No overflow or underflow on the way.
 /// Error: at most 1 ulp in float, 2 ulp in double (tested, rows to 130), and half an ulp more for each row after the first.
 template <readable_rows X>
-auto rms(const X& x) -> detail::value_of<const X&>;
+auto rms(const X& x) -> detail::arithmetic<const X&>;
 
 // --- implementation --------------------------------------------------------------------------------------------
 
-template <writable_rows Y, readable_rows X, class W>
-    requires same_type_as<Y, X>
-void rms_norm(Y&& y, const X& x, const W& weight,
-              std::type_identity_t<rms_norm_options<detail::value_of<Y>>> options)
+template <writable_rows Y, readable_rows X, channel_weight W>
+void rms_norm(Y&& y, const X& x, const W& weight, rms_norm_options<local::arithmetic<W, Y, const X&>> options)
 {
-    using T = detail::value_of<Y>;
     const auto out = detail::view(y);
-    const auto in = detail::input(x);
-    const auto w = local::channels<T>(weight, in.columns);
+    const auto in = detail::constant_view(x);
+    const auto w = local::channels(weight);
     RESIDUA_ASSERT(detail::same_shape(out, in), "rms_norm: y and x differ in shape");
-    RESIDUA_ASSERT(w.count == 1 && w.columns == in.columns,
-                   "rms_norm: the weight must have one element per column");
+    RESIDUA_ASSERT(w.fits(in.columns), "rms_norm: the weight must have one element per column");
     RESIDUA_ASSERT(detail::same_or_apart(out, in), "rms_norm: y and x overlap in part");
-    RESIDUA_ASSERT(detail::apart(out, local::as_row(w)), "rms_norm: y overlaps the weight");
+    RESIDUA_ASSERT(detail::apart(out, w.w), "rms_norm: y overlaps the weight");
     RESIDUA_ASSERT(options.eps.value >= 0, "rms_norm: eps must be at least 0");
-    kernels::rms_norm(out, in, w.w, w.kind, options.eps.value);
+    kernels::rms_norm(detail::shape_of(out), detail::memory(out), detail::memory(in), w.memory(), w.kind,
+                      options.eps.value, options.rounding);
 }
 
 template <writable_rows Y, readable_rows X, readable_rows W>
-    requires(same_type_as<Y, X> && same_type_as<Y, W>)
 void zero_centered_rms_norm(Y&& y, const X& x, const W& w,
-                            std::type_identity_t<rms_norm_options<detail::value_of<Y>>> options)
+                            rms_norm_options<detail::arithmetic<Y, const X&, const W&>> options)
 {
     RESIDUA_SELF::rms_norm(y, x, RESIDUA_SELF::zero_centered(w), options);
 }
 
 namespace local {
 
-template <class T, class W>
-void check_and_run_rms_norm_vjp(rows<T> dx, rows<T> dw, rows<const T> x, const W& weight, rows<const T> dy, T eps)
+template <class DX, class DW, class X, class W, class DY, class T>
+void check_and_run_rms_norm_vjp(rows<DX> dx, rows<DW> dw, rows<const X> x, const W& weight, rows<const DY> dy,
+                                rms_norm_vjp_options<T> options)
 {
-    const auto w = channels<T>(weight, x.columns);
-    RESIDUA_ASSERT(detail::same_shape(dx, x) && detail::same_shape(dx, dy),
-                   "rms_norm_vjp: dx, x and dy differ in shape");
-    RESIDUA_ASSERT(w.count == 1 && w.columns == x.columns,
-                   "rms_norm_vjp: the weight must have one element per column");
-    RESIDUA_ASSERT(detail::same_or_apart(dx, x) && detail::same_or_apart(dx, dy),
-                   "rms_norm_vjp: dx overlaps an input in part");
-    RESIDUA_ASSERT(detail::apart(dx, as_row(w)) && detail::apart(dx, dw),
-                   "rms_norm_vjp: dx overlaps the weight or dw");
-    RESIDUA_ASSERT(detail::apart(dw, as_row(w)) && detail::apart(dw, x) && detail::apart(dw, dy),
+    const auto w = local::channels(weight);
+    RESIDUA_ASSERT(detail::same_shape(dx, x, dy), "rms_norm_vjp: dx, x and dy differ in shape");
+    RESIDUA_ASSERT(w.fits(x.columns), "rms_norm_vjp: the weight must have one element per column");
+    RESIDUA_ASSERT(detail::same_or_apart(dx, x, dy), "rms_norm_vjp: dx overlaps an input in part");
+    RESIDUA_ASSERT(detail::apart(dx, w.w) && detail::apart(dx, dw), "rms_norm_vjp: dx overlaps the weight or dw");
+    RESIDUA_ASSERT(detail::apart(dw, w.w) && detail::apart(dw, x) && detail::apart(dw, dy),
                    "rms_norm_vjp: dw overlaps an input");
-    RESIDUA_ASSERT(eps >= 0, "rms_norm_vjp: eps must be at least 0");
-    kernels::rms_norm_vjp(dx, dw.data, x, w.w, w.kind, dy, eps);
+    RESIDUA_ASSERT(options.eps.value >= 0, "rms_norm_vjp: eps must be at least 0");
+    kernels::rms_norm_vjp(detail::shape_of(dx), detail::memory(dx), detail::memory(dw), detail::memory(x),
+                          w.memory(), w.kind, detail::memory(dy), options.eps.value, options.dw);
 }
 
 }  // namespace local
 
-template <writable_rows DX, readable_rows X, class W, readable_rows DY>
-    requires(same_type_as<DX, X> && same_type_as<DX, DY>)
+template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void rms_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
-                  std::type_identity_t<rms_norm_options<detail::value_of<DX>>> options)
+                  rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options)
 {
-    using T = detail::value_of<DX>;
-    local::check_and_run_rms_norm_vjp<T>(detail::view(dx), {}, detail::input(x), weight, detail::input(dy),
-                                         options.eps.value);
+    local::check_and_run_rms_norm_vjp(detail::view(dx), rows<float>{}, detail::constant_view(x), weight,
+                                      detail::constant_view(dy), options);
 }
 
-template <writable_rows DX, writable_rows DW, readable_rows X, class W, readable_rows DY>
-    requires(same_type_as<DX, X> && same_type_as<DX, DY> && same_type_as<DX, DW>)
+template <writable_rows DX, writable_rows DW, readable_rows X, channel_weight W, readable_rows DY>
+    requires arithmetic_rows<DW>
 void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY& dy,
-                  std::type_identity_t<rms_norm_options<detail::value_of<DX>>> options)
+                  rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options)
 {
-    using T = detail::value_of<DX>;
-    RESIDUA_ASSERT(detail::view(dw).count == 1 && detail::view(dw).columns == detail::input(x).columns,
+    const auto gradient = detail::view(dw);
+    RESIDUA_ASSERT(gradient.count == 1 && gradient.columns == detail::constant_view(x).columns,
                    "rms_norm_vjp: dw must have one element per column");
-    local::check_and_run_rms_norm_vjp<T>(detail::view(dx), detail::view(dw), detail::input(x), weight,
-                                         detail::input(dy), options.eps.value);
+    local::check_and_run_rms_norm_vjp(detail::view(dx), gradient, detail::constant_view(x), weight,
+                                      detail::constant_view(dy), options);
+}
+
+template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
+void rms_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
+                  rms_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options)
+{
+    const auto out = detail::view(ty);
+    const auto in = detail::constant_view(x);
+    const auto along = detail::constant_view(tx);
+    const auto w = local::channels(weight);
+    RESIDUA_ASSERT(detail::same_shape(out, in, along), "rms_norm_jvp: ty, x and tx differ in shape");
+    RESIDUA_ASSERT(w.fits(in.columns), "rms_norm_jvp: the weight must have one element per column");
+    RESIDUA_ASSERT(detail::same_or_apart(out, in, along), "rms_norm_jvp: ty overlaps an input in part");
+    RESIDUA_ASSERT(detail::apart(out, w.w), "rms_norm_jvp: ty overlaps the weight");
+    RESIDUA_ASSERT(options.eps.value >= 0, "rms_norm_jvp: eps must be at least 0");
+    kernels::rms_norm_jvp(detail::shape_of(out), detail::memory(out), detail::memory(in), w.memory(), w.kind,
+                          detail::memory(along), static_cast<double>(options.eps.value));
 }
 
 template <readable_rows X>
-auto rms(const X& x) -> detail::value_of<const X&>
+auto rms(const X& x) -> detail::arithmetic<const X&>
 {
-    return kernels::rms(detail::input(x));
+    const auto in = detail::constant_view(x);
+    return kernels::rms<detail::arithmetic<const X&>>(detail::shape_of(in), detail::memory(in));
 }
 
 }  // namespace RESIDUA_API

@@ -102,19 +102,39 @@ using value_of = std::remove_const_t<element_of<R>>;
 
 /// An input as rows of constant elements.
 template <class R>
-RESIDUA_INLINE constexpr auto input(const R& r) noexcept
+RESIDUA_INLINE constexpr auto constant_view(const R& r) noexcept
 {
     return rows<const value_of<const R&>>{view(r)};
 }
 
-/// Whether a kernel exists for data of this type.
-template <class T>
-inline constexpr bool is_arithmetic_type = std::is_same_v<T, float> || std::is_same_v<T, double>;
+/// What kernels compute with: double if any element is, else float; from the types of elements, or of operands.
+template <class... T>
+using arithmetic_of = std::conditional_t<(std::is_same_v<T, double> || ...), double, float>;
+template <class... R>
+using arithmetic = arithmetic_of<value_of<R>...>;
 
-template <class T, class U>
-RESIDUA_INLINE bool same_shape(const rows<T>& a, const rows<U>& b) noexcept
+/// An operand as a kernel takes it.
+template <class T>
+RESIDUA_INLINE constexpr operand::shape shape_of(const rows<T>& r) noexcept
 {
-    return a.count == b.count && a.columns == b.columns;
+    return {r.count, r.columns};
+}
+template <class T>
+RESIDUA_INLINE constexpr operand::input memory(const rows<const T>& r) noexcept
+{
+    return {r.data, r.stride, operand::element_of_type<T>, 1};
+}
+template <class T>
+    requires(!std::is_const_v<T>)
+RESIDUA_INLINE constexpr operand::output memory(const rows<T>& r) noexcept
+{
+    return {r.data, r.stride, operand::element_of_type<T>, 1};
+}
+
+template <class T, class... U>
+RESIDUA_INLINE bool same_shape(const rows<T>& a, const rows<U>&... b) noexcept
+{
+    return ((a.count == b.count && a.columns == b.columns) && ...);
 }
 
 /// Whether the rows of one view share no element with each other.
@@ -161,29 +181,56 @@ inline bool apart(const rows<T>& a, const rows<U>& b) noexcept
 
 /// Whether an output may be written while an input is read: its rows are distinct, and they are the input's or share no
 /// element with it.
-template <class T, class U>
-inline bool same_or_apart(const rows<T>& out, const rows<U>& in) noexcept
+template <class T, class... U>
+inline bool same_or_apart(const rows<T>& out, const rows<U>&... in) noexcept
 {
-    const bool same = static_cast<const void*>(out.data) == static_cast<const void*>(in.data)
-                      && (out.stride == in.stride || out.count == 1) && sizeof(T) == sizeof(U);
-    return distinct(out) && (same || apart(out, in));
+    const auto same = [&](const auto& other) {
+        return static_cast<const void*>(out.data) == static_cast<const void*>(other.data)
+               && (out.stride == other.stride || out.count == 1) && sizeof(*out.data) == sizeof(*other.data);
+    };
+    return distinct(out) && ((same(in) || apart(out, in)) && ...);
 }
 
 }  // namespace detail
 
-/// What a function takes as an input: rows, or a contiguous range as one row, of float or double.
+/// What a function takes as an input: rows, or a contiguous range as one row, of float, double, bfloat16 or float16.
 template <class R>
 concept readable_rows =
-    requires(const R& r) { detail::view(r); } && detail::is_arithmetic_type<detail::value_of<const R&>>;
+    requires(const R& r) { detail::view(r); } && operand::is_element<detail::value_of<const R&>>;
 
 /// What a function takes as an output: as `readable_rows`, of elements that can be written.
 template <class R>
-concept writable_rows = requires(R&& r) { detail::view(r); } && !std::is_const_v<detail::element_of<R>>
-                        && detail::is_arithmetic_type<detail::value_of<R>>;
+concept writable_rows = requires(R&& r) { detail::view(r); }
+                        && !std::is_const_v<detail::element_of<R>> && operand::is_element<detail::value_of<R>>;
+
+/// Operands in what kernels compute with: float or double.
+template <class R>
+concept arithmetic_rows =
+    readable_rows<R>
+    && (std::is_same_v<detail::value_of<const R&>, float> || std::is_same_v<detail::value_of<const R&>, double>);
 
 /// Operands of one operation, all of the same type of element.
 template <class R, class S>
 concept same_type_as = std::is_same_v<detail::value_of<const R&>, detail::value_of<const S&>>;
+
+/// A contiguous range of 16-bit elements of another name (`std::uint16_t`, `__bf16`, `_Float16`) as bfloat16 or float16:
+/// the same memory, with the bits taken as they are.
+template <detail::contiguous R>
+    requires(sizeof(detail::element_of<R>) == 2 && std::is_trivially_copyable_v<detail::value_of<R>>)
+RESIDUA_INLINE auto as_bfloat16(R&& r) noexcept
+{
+    using to = std::conditional_t<std::is_const_v<detail::element_of<R>>, const bfloat16, bfloat16>;
+    const auto from = detail::view(r);
+    return rows<to>{reinterpret_cast<to*>(from.data), from.count, from.columns};
+}
+template <detail::contiguous R>
+    requires(sizeof(detail::element_of<R>) == 2 && std::is_trivially_copyable_v<detail::value_of<R>>)
+RESIDUA_INLINE auto as_float16(R&& r) noexcept
+{
+    using to = std::conditional_t<std::is_const_v<detail::element_of<R>>, const float16, float16>;
+    const auto from = detail::view(r);
+    return rows<to>{reinterpret_cast<to*>(from.data), from.count, from.columns};
+}
 
 }  // namespace RESIDUA_ABI
 }  // namespace residua

@@ -17,7 +17,6 @@ namespace RESIDUA_API {
 
 /// y = silu(gate) up, silu(g) = g / (1 + e^-g). Source: Shazeer 2020, arXiv 2002.05202.
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void swiglu(Y&& y, const G& gate, const U& up);
 
 /// The options of `clamped_swiglu`; DeepSeek V4 uses 10.
@@ -29,9 +28,8 @@ struct clamped_swiglu_options {
 /// y = silu(min(gate, limit)) clamp(up, -limit, limit): the gate is clamped from above only, before the activation.
 /// Source: DeepSeek V4's configuration (swiglu_limit).
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void clamped_swiglu(Y&& y, const G& gate, const U& up,
-                    std::type_identity_t<clamped_swiglu_options<detail::value_of<Y>>> options);
+                    clamped_swiglu_options<detail::arithmetic<Y, const G&, const U&>> options);
 
 /// The options of `gpt_oss_swiglu`, with the model's values.
 template <class T>
@@ -42,9 +40,8 @@ struct gpt_oss_swiglu_options {
 
 /// y = (clamp(up, -limit, limit) + 1) g sigmoid(alpha g), g = min(gate, limit). Source: GPT-OSS's reference code.
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void gpt_oss_swiglu(Y&& y, const G& gate, const U& up,
-                    std::type_identity_t<gpt_oss_swiglu_options<detail::value_of<Y>>> options = {});
+                    gpt_oss_swiglu_options<detail::arithmetic<Y, const G&, const U&>> options = {});
 
 /// The options of `situ_glu`, with the values of Kimi K3.
 template <class T>
@@ -56,69 +53,69 @@ struct situ_glu_options {
 /// y = beta tanh(gate / beta) sigmoid(gate) * linear_beta tanh(up / linear_beta), so |y| < beta linear_beta.
 /// Source: Kimi K3's configuration.
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void situ_glu(Y&& y, const G& gate, const U& up,
-              std::type_identity_t<situ_glu_options<detail::value_of<Y>>> options = {});
+              situ_glu_options<detail::arithmetic<Y, const G&, const U&>> options = {});
 
 // --- implementation --------------------------------------------------------------------------------------------
 
 namespace local {
 
-template <class T>
+template <class Y, class G, class U>
 struct gated_operands {
-    rows<T> y;
-    rows<const T> gate, up;
+    using arithmetic = detail::arithmetic<Y, const G&, const U&>;
+    operand::shape shape;
+    operand::output y;
+    operand::input gate, up;
 };
 
 template <class Y, class G, class U>
 auto gated(Y& y, const G& gate, const U& up)
 {
-    const gated_operands<detail::value_of<Y&>> o{detail::view(y), detail::input(gate), detail::input(up)};
-    RESIDUA_ASSERT(detail::same_shape(o.y, o.gate) && detail::same_shape(o.y, o.up),
-                   "swiglu: y, gate and up differ in shape");
-    RESIDUA_ASSERT(detail::same_or_apart(o.y, o.gate) && detail::same_or_apart(o.y, o.up),
-                   "swiglu: y overlaps an input in part");
-    return o;
+    const auto out = detail::view(y);
+    const auto g = detail::constant_view(gate);
+    const auto u = detail::constant_view(up);
+    RESIDUA_ASSERT(detail::same_shape(out, g, u), "swiglu: y, gate and up differ in shape");
+    RESIDUA_ASSERT(detail::same_or_apart(out, g, u), "swiglu: y overlaps an input in part");
+    return gated_operands<Y&, G, U>{detail::shape_of(out), detail::memory(out), detail::memory(g),
+                                    detail::memory(u)};
 }
 
 }  // namespace local
 
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void swiglu(Y&& y, const G& gate, const U& up)
 {
     const auto o = local::gated(y, gate, up);
-    kernels::swiglu(o.y, o.gate, o.up);
+    kernels::swiglu<typename decltype(o)::arithmetic>(o.shape, o.y, o.gate, o.up);
 }
 
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void clamped_swiglu(Y&& y, const G& gate, const U& up,
-                    std::type_identity_t<clamped_swiglu_options<detail::value_of<Y>>> options)
+                    clamped_swiglu_options<detail::arithmetic<Y, const G&, const U&>> options)
 {
     const auto o = local::gated(y, gate, up);
     RESIDUA_ASSERT(options.limit.value > 0, "clamped_swiglu: limit must be positive");
-    kernels::clamped_swiglu(o.y, o.gate, o.up, options.limit.value);
+    kernels::clamped_swiglu<typename decltype(o)::arithmetic>(o.shape, o.y, o.gate, o.up, options.limit.value);
 }
 
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void gpt_oss_swiglu(Y&& y, const G& gate, const U& up,
-                    std::type_identity_t<gpt_oss_swiglu_options<detail::value_of<Y>>> options)
+                    gpt_oss_swiglu_options<detail::arithmetic<Y, const G&, const U&>> options)
 {
     const auto o = local::gated(y, gate, up);
     RESIDUA_ASSERT(options.limit > 0 && options.alpha > 0, "gpt_oss_swiglu: limit and alpha must be positive");
-    kernels::gpt_oss_swiglu(o.y, o.gate, o.up, options.limit, options.alpha);
+    kernels::gpt_oss_swiglu<typename decltype(o)::arithmetic>(o.shape, o.y, o.gate, o.up, options.limit,
+                                                              options.alpha);
 }
 
 template <writable_rows Y, readable_rows G, readable_rows U>
-    requires(same_type_as<Y, G> && same_type_as<Y, U>)
 void situ_glu(Y&& y, const G& gate, const U& up,
-              std::type_identity_t<situ_glu_options<detail::value_of<Y>>> options)
+              situ_glu_options<detail::arithmetic<Y, const G&, const U&>> options)
 {
     const auto o = local::gated(y, gate, up);
     RESIDUA_ASSERT(options.beta > 0 && options.linear_beta > 0, "situ_glu: beta and linear_beta must be positive");
-    kernels::situ_glu(o.y, o.gate, o.up, options.beta, options.linear_beta);
+    kernels::situ_glu<typename decltype(o)::arithmetic>(o.shape, o.y, o.gate, o.up, options.beta,
+                                                        options.linear_beta);
 }
 
 }  // namespace RESIDUA_API

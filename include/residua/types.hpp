@@ -6,6 +6,7 @@
 #ifndef RESIDUA_TYPES_HPP
 #define RESIDUA_TYPES_HPP
 
+#include <cstddef>
 #include <cstdint>
 
 #include <residua/config.hpp>
@@ -13,20 +14,99 @@
 namespace residua {
 inline namespace RESIDUA_ABI_VERSION {
 
-/// bfloat16 and float16 can be loaded and stored by the lanes; no operation takes them yet.
-
 /// The upper half of a binary32: 8 bits of exponent, 7 of fraction. Storage only; arithmetic is in float.
+///
+/// Needs no support of the compiler. From float it rounds to nearest, halves to even, keeps subnormal numbers, and
+/// keeps a NaN one; to float it is exact. Memory of `std::uint16_t` or of the compiler's `__bf16` becomes a range of
+/// these with `as_bfloat16`, without a copy.
 struct bfloat16 {
     std::uint16_t bits;
+
+    RESIDUA_INLINE constexpr bfloat16() = default;
+    RESIDUA_INLINE explicit constexpr bfloat16(float x) noexcept : bits{round(__builtin_bit_cast(std::uint32_t, x))}
+    {
+    }
+    RESIDUA_INLINE constexpr operator float() const noexcept
+    {
+        return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+    }
+    RESIDUA_INLINE static constexpr bfloat16 from_bits(std::uint16_t u) noexcept
+    {
+        bfloat16 h{};
+        h.bits = u;
+        return h;
+    }
+
+private:
+    RESIDUA_INLINE static constexpr std::uint16_t round(std::uint32_t u) noexcept
+    {
+        if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((u >> 16) | 0x40u);
+        return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+    }
 };
 
 /// IEEE binary16: 5 bits of exponent, 10 of fraction. Storage only; arithmetic is in float.
+///
+/// As `bfloat16`; beyond 65504 it rounds to infinity. The compiler's type is `_Float16`, the view `as_float16`.
 struct float16 {
     std::uint16_t bits;
+
+    RESIDUA_INLINE constexpr float16() = default;
+    RESIDUA_INLINE explicit constexpr float16(float x) noexcept : bits{round(__builtin_bit_cast(std::uint32_t, x))}
+    {
+    }
+    RESIDUA_INLINE constexpr operator float() const noexcept
+    {
+        const std::uint32_t sign = (bits & 0x8000u) << 16;
+        const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
+        if (magnitude >= 0x0f800000u) return __builtin_bit_cast(float, sign | magnitude | 0x7f800000u);
+        if (magnitude >= 0x00800000u) return __builtin_bit_cast(float, sign | (magnitude + 0x38000000u));
+        const float subnormal = static_cast<float>(bits & 0x7fffu) * 0x1p-24f;
+        return sign != 0 ? -subnormal : subnormal;
+    }
+    RESIDUA_INLINE static constexpr float16 from_bits(std::uint16_t u) noexcept
+    {
+        float16 h{};
+        h.bits = u;
+        return h;
+    }
+
+private:
+    RESIDUA_INLINE static constexpr std::uint16_t round(std::uint32_t u) noexcept
+    {
+        const std::uint32_t sign = (u >> 16) & 0x8000u;
+        const std::uint32_t magnitude = u & 0x7fffffffu;
+        if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
+        if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65520
+        if (magnitude >= 0x38800000u) {                                                   // 2^-14
+            const std::uint32_t rounded = magnitude + 0x0fffu + ((magnitude >> 13) & 1u);
+            return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+        }
+        const std::uint32_t exponent = magnitude >> 23;
+        if (exponent < 102) return static_cast<std::uint16_t>(sign);  // below 2^-25
+        // a whole number of 2^-24, and what the shift takes off
+        const std::uint32_t whole = (magnitude & 0x007fffffu) | 0x00800000u;
+        const std::uint32_t shift = 126 - exponent;
+        const std::uint32_t kept = whole >> shift;
+        const std::uint32_t rest = whole & ((1u << shift) - 1);
+        const std::uint32_t half = 1u << (shift - 1);
+        return static_cast<std::uint16_t>(sign
+                                          | (kept + (rest > half || (rest == half && (kept & 1u) != 0) ? 1 : 0)));
+    }
 };
 
+/// What an element of an operand is.
+enum class element : std::uint8_t { float32, float64, bfloat16, float16 };
+
 /// What a norm multiplies a channel by: 1, w, or 1 + w.
-enum class norm_weight { none, plain, zero_centered };
+enum class norm_weight : std::uint8_t { none, plain, zero_centered };
+
+/// Where a norm rounds to a type of 16 bits: `once`, at the end (Gemma, GPT-OSS, OLMo 2, Qwen3-Next); or also
+/// `before_weight`, where x r is rounded to the type of x and then multiplied (Llama, T5).
+enum class norm_rounding : std::uint8_t { once, before_weight };
+
+/// What becomes of the memory that a weight's gradient is written to: the sum over the rows replaces it, or is added.
+enum class weight_gradient : std::uint8_t { overwrite, accumulate };
 
 /// A number that has to be given: unlike a plain member it has no default.
 template <class T>
@@ -34,6 +114,52 @@ struct required {
     T value;
     RESIDUA_INLINE constexpr required(T given) noexcept : value{given} {}
 };
+
+namespace operand {
+
+/// What kernels take. The type of an element is told at run time: one kernel serves every mixture of types.
+struct shape {
+    std::size_t rows, columns;
+};
+
+/// Rows in memory that are read. The stride is in elements; `step` is the distance between a row's elements (1, or 2 of
+/// two interleaved operands).
+struct input {
+    const void* data;
+    std::ptrdiff_t stride;
+    element type;
+    std::uint8_t step;
+};
+
+/// Rows in memory that are written.
+struct output {
+    void* data;
+    std::ptrdiff_t stride;
+    element type;
+    std::uint8_t step;
+};
+
+template <class T>
+inline constexpr bool is_element = false;
+template <>
+inline constexpr bool is_element<float> = true;
+template <>
+inline constexpr bool is_element<double> = true;
+template <>
+inline constexpr bool is_element<bfloat16> = true;
+template <>
+inline constexpr bool is_element<float16> = true;
+
+template <class T>
+inline constexpr element element_of_type = element::float32;
+template <>
+inline constexpr element element_of_type<double> = element::float64;
+template <>
+inline constexpr element element_of_type<bfloat16> = element::bfloat16;
+template <>
+inline constexpr element element_of_type<float16> = element::float16;
+
+}  // namespace operand
 
 }  // namespace RESIDUA_ABI_VERSION
 }  // namespace residua

@@ -23,6 +23,14 @@
 #undef small
 #undef near
 
+// A register must not go through memory for a call; the scalar backend has none, and leaves the choice to the compiler,
+// since sixteen lanes in plain loops are a lot of code to have in every place.
+#if RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_SCALAR
+#define RESIDUA_LANE_INLINE inline
+#else
+#define RESIDUA_LANE_INLINE RESIDUA_INLINE
+#endif
+
 // clang-format off
 #include <residua/simd/guard.inc.hpp>
 #include <residua/simd/twice.inc.hpp>
@@ -45,6 +53,8 @@
 #include <residua/kernels/softmax.inc.hpp>
 #include <residua/kernels/matvec.inc.hpp>
 // clang-format on
+
+#undef RESIDUA_LANE_INLINE
 
 #pragma pop_macro("near")
 #pragma pop_macro("small")

@@ -1,30 +1,40 @@
-// The kernels that can be chosen at run time, each a template over T (float, double) in every pass. One line is all
-// that dispatch needs to know of a kernel: what it returns, its name, its parameters, their names.
+// The kernels that can be chosen at run time. One line is all that dispatch needs to know of a kernel: what it returns,
+// its name, its parameters, their names. The types of operands are told at run time (kernels/drivers.inc.hpp); T is what
+// a kernel computes with.
 
 // clang-format off
+/// Templates over T (float, double) in every pass.
 #define RESIDUA_KERNELS(X)                                                                                             \
-    X(void, exp, (rows<T> y, rows<const T> x), (y, x))                                                                 \
-    X(void, log, (rows<T> y, rows<const T> x), (y, x))                                                                 \
-    X(void, tanh, (rows<T> y, rows<const T> x), (y, x))                                                                \
-    X(void, sigmoid, (rows<T> y, rows<const T> x), (y, x))                                                             \
-    X(void, silu, (rows<T> y, rows<const T> x), (y, x))                                                                \
-    X(void, cos_2pi, (rows<T> y, rows<const T> x), (y, x))                                                             \
-    X(void, softmax, (rows<T> y, rows<const T> x), (y, x))                                                             \
-    X(void, tanh_vjp, (rows<T> dx, rows<const T> y, rows<const T> dy), (dx, y, dy))                                    \
-    X(void, box_muller, (rows<T> z, rows<const T> u1, rows<const T> u2), (z, u1, u2))                                  \
-    X(void, residual_add, (rows<T> y, rows<const T> x, rows<const T> f, T factor), (y, x, f, factor))                  \
-    X(void, scale, (rows<T> y, rows<const T> x, T factor), (y, x, factor))                                             \
-    X(void, rms_norm, (rows<T> y, rows<const T> x, const T* w, norm_weight kind, T eps), (y, x, w, kind, eps))         \
+    X(void, exp, (shape s, output y, input x), (s, y, x))                                                              \
+    X(void, log, (shape s, output y, input x), (s, y, x))                                                              \
+    X(void, tanh, (shape s, output y, input x), (s, y, x))                                                             \
+    X(void, sigmoid, (shape s, output y, input x), (s, y, x))                                                          \
+    X(void, silu, (shape s, output y, input x), (s, y, x))                                                             \
+    X(void, cos_2pi, (shape s, output y, input x), (s, y, x))                                                          \
+    X(void, softmax, (shape s, output y, input x), (s, y, x))                                                          \
+    X(void, tanh_vjp_from_output, (shape s, output dx, input y, input dy), (s, dx, y, dy))                             \
+    X(void, box_muller, (shape s, output z, input u1, input u2), (s, z, u1, u2))                                       \
+    X(void, residual_add, (shape s, output y, input x, input f, T factor), (s, y, x, f, factor))                       \
+    X(void, scale, (shape s, output y, input x, T factor), (s, y, x, factor))                                          \
+    X(void, rms_norm,                                                                                                  \
+      (shape s, output y, input x, input w, norm_weight kind, T eps, norm_rounding rounding),                          \
+      (s, y, x, w, kind, eps, rounding))                                                                               \
     X(void, rms_norm_vjp,                                                                                              \
-      (rows<T> dx, T* dw, rows<const T> x, const T* w, norm_weight kind, rows<const T> dy, T eps),                     \
-      (dx, dw, x, w, kind, dy, eps))                                                                                   \
-    X(T, rms, (rows<const T> x), (x))                                                                                  \
-    X(void, swiglu, (rows<T> y, rows<const T> gate, rows<const T> up), (y, gate, up))                                  \
-    X(void, clamped_swiglu, (rows<T> y, rows<const T> gate, rows<const T> up, T limit), (y, gate, up, limit))          \
-    X(void, gpt_oss_swiglu, (rows<T> y, rows<const T> gate, rows<const T> up, T limit, T alpha),                       \
-      (y, gate, up, limit, alpha))                                                                                     \
-    X(void, situ_glu, (rows<T> y, rows<const T> gate, rows<const T> up, T beta, T cap), (y, gate, up, beta, cap))      \
+      (shape s, output dx, output dw, input x, input w, norm_weight kind, input dy, T eps, weight_gradient mode),      \
+      (s, dx, dw, x, w, kind, dy, eps, mode))                                                                          \
+    X(T, rms, (shape s, input x), (s, x))                                                                              \
+    X(void, swiglu, (shape s, output y, input gate, input up), (s, y, gate, up))                                       \
+    X(void, clamped_swiglu, (shape s, output y, input gate, input up, T limit), (s, y, gate, up, limit))               \
+    X(void, gpt_oss_swiglu, (shape s, output y, input gate, input up, T limit, T alpha),                               \
+      (s, y, gate, up, limit, alpha))                                                                                  \
+    X(void, situ_glu, (shape s, output y, input gate, input up, T beta, T cap), (s, y, gate, up, beta, cap))           \
     X(T, dot, (rows<const T> x, rows<const T> y), (x, y))                                                              \
     X(void, matvec, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))                                          \
     X(void, matvec_transposed, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))
+
+/// Computed in double whatever the types of the operands are: derivatives, whose factors can cancel and whose products
+/// can leave the range of float on the way.
+#define RESIDUA_WIDE_KERNELS(X)                                                                                        \
+    X(void, rms_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),              \
+      (s, ty, x, w, kind, tx, eps))
 // clang-format on

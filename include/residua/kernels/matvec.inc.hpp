@@ -3,11 +3,17 @@
 namespace RESIDUA_PASS {
 
 template <class T>
+RESIDUA_LANE_INLINE double dot_in_memory(const T* x, const T* y, std::size_t n)
+{
+    return sum(sum_in_memory<lanes<T>>(zero<wide_of<lanes<T>>>(), multiply_add{}, n, x, y));
+}
+
+template <class T>
 inline T dot(rows<const T> x, rows<const T> y)
 {
     double s = 0;
     if (x.columns == 0) return T{};
-    for (std::size_t i = 0; i < x.count; ++i) s += reduce_row<lanes<T>>(multiply_add{}, x.columns, x[i], y[i]);
+    for (std::size_t i = 0; i < x.count; ++i) s += dot_in_memory(x[i], y[i], x.columns);
     return static_cast<T>(s);
 }
 
@@ -17,14 +23,14 @@ inline void matvec(rows<T> y, rows<const T> w, rows<const T> x)
 {
     for (std::size_t t = 0; t < x.count; ++t) {
         for (std::size_t i = 0; i < w.count; ++i) {
-            y[t][i] = static_cast<T>(reduce_row<lanes<T>>(multiply_add{}, w.columns, w[i], x[t]));
+            y[t][i] = static_cast<T>(dot_in_memory(w[i], x[t], w.columns));
         }
     }
 }
 
 /// Four vectors of columns from j of y = W^T x: row after row of W, each lane a chain of fused multiply-adds.
 template <class V, class T>
-RESIDUA_INLINE void four_columns(T* y, rows<const T> w, const T* x, std::size_t j)
+RESIDUA_LANE_INLINE void four_columns(T* y, rows<const T> w, const T* x, std::size_t j)
 {
     constexpr std::size_t step = V::size;
     V a = zero<V>(), b = a, c = a, d = a;
@@ -43,7 +49,7 @@ RESIDUA_INLINE void four_columns(T* y, rows<const T> w, const T* x, std::size_t 
 }
 
 template <class V, class T>
-RESIDUA_INLINE void one_column(T* y, rows<const T> w, const T* x, std::size_t j)
+RESIDUA_LANE_INLINE void one_column(T* y, rows<const T> w, const T* x, std::size_t j)
 {
     V acc = zero<V>();
     for (std::size_t i = 0; i < w.count; ++i) acc = fma(load<V>(w[i] + j), V::broadcast(x[i]), acc);
@@ -51,7 +57,7 @@ RESIDUA_INLINE void one_column(T* y, rows<const T> w, const T* x, std::size_t j)
 }
 
 template <class V, class T>
-RESIDUA_INLINE void column_tail(T* y, rows<const T> w, const T* x, std::size_t j)
+RESIDUA_LANE_INLINE void column_tail(T* y, rows<const T> w, const T* x, std::size_t j)
 {
     const int rest = static_cast<int>(w.columns - j);
     V acc = zero<V>();

@@ -8,15 +8,15 @@ struct residual_add_of {
     T scale;
 
     template <class V>
-    RESIDUA_INLINE V operator()(V x, V f) const
+    RESIDUA_LANE_INLINE V operator()(V x, V f) const
     {
         return fma(V::broadcast(scale), f, x);
     }
 };
 template <class T>
-inline void residual_add(rows<T> y, rows<const T> x, rows<const T> f, T scale)
+inline void residual_add(shape s, output y, input x, input f, T scale)
 {
-    map(residual_add_of<T>{scale}, y, x, f);
+    map<T>(residual_add_of<T>{scale}, s, y, x, f);
 }
 
 template <class T>
@@ -24,15 +24,15 @@ struct scaled_by {
     T factor;
 
     template <class V>
-    RESIDUA_INLINE V operator()(V x) const
+    RESIDUA_LANE_INLINE V operator()(V x) const
     {
         return V::broadcast(factor) * x;
     }
 };
 template <class T>
-inline void scale(rows<T> y, rows<const T> x, T factor)
+inline void scale(shape s, output y, input x, T factor)
 {
-    map(scaled_by<T>{factor}, y, x);
+    map<T>(scaled_by<T>{factor}, s, y, x);
 }
 
 }  // namespace RESIDUA_PASS

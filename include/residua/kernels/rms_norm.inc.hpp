@@ -1,4 +1,4 @@
-// RMSNorm: y = x r w with r = 1 / sqrt(mean(x^2) + eps), and its gradient.
+// RMSNorm: y = x r f with r = 1 / sqrt(mean(x^2) + eps) and f = w, 1 + w or 1; its gradient and its derivative.
 
 namespace RESIDUA_PASS {
 
@@ -9,7 +9,7 @@ struct row_scale {
 };
 
 template <class T>
-inline row_scale rms_scale(const T* x, std::size_t n, T eps)
+inline row_scale rms_scale(const source<T>& x, std::size_t n, T eps)
 {
     const double count = static_cast<double>(n);
     const double e = static_cast<double>(eps);
@@ -18,191 +18,200 @@ inline row_scale rms_scale(const T* x, std::size_t n, T eps)
     return {1 / __builtin_sqrt(mean + times_pow2(e, 2 * squares.exponent)), squares.exponent};
 }
 
-/// The factor of a channel: w, 1 + w, or 1.
-template <norm_weight Kind, class V>
-RESIDUA_INLINE V channel_factor(V w)
-{
-    if constexpr (Kind == norm_weight::zero_centered) {
-        return V::broadcast(1) + w;
-    } else {
-        return w;
-    }
-}
-
-template <norm_weight Kind, class V, class Load>
-struct rms_norm_of {
-    V r;
-    Load in;
-
-    RESIDUA_INLINE V operator()(V x) const { return r * in(x); }
-    RESIDUA_INLINE V operator()(V x, V w) const { return (r * in(x)) * channel_factor<Kind>(w); }
+/// What the channels are multiplied by: w + offset. Adding -0 changes nothing, not even the sign of a zero.
+template <class T>
+struct channel_factors {
+    source<T> w;
+    T offset;
 };
-
-template <norm_weight Kind, class Load, class T>
-RESIDUA_INLINE void rms_norm_row(T* y, const T* x, const T* w, std::size_t n, double r, Load in)
+template <class T>
+inline channel_factors<T> channels(const input& w, norm_weight kind)
 {
-    using V = lanes<T>;
-    const rms_norm_of<Kind, V, Load> op{V::broadcast(static_cast<T>(r)), in};
-    if constexpr (Kind == norm_weight::none) {
-        map_row<V>(op, n, y, x);
-    } else {
-        map_row<V>(op, n, y, x, w);
-    }
-}
-
-template <norm_weight Kind, class T>
-inline void rms_norm_rows(rows<T> y, rows<const T> x, const T* w, T eps)
-{
-    const std::size_t n = x.columns;
-    if (n == 0) return;
-    for (std::size_t i = 0; i < x.count; ++i) {
-        const auto scale = rms_scale(x[i], n, eps);
-        if (scale.exponent == 0) {
-            rms_norm_row<Kind>(y[i], x[i], w, n, scale.r, as_it_is{});
-        } else {
-            rms_norm_row<Kind>(y[i], x[i], w, n, scale.r, scaled_load<lanes<T>>{scale.exponent});
-        }
-    }
+    if (kind == norm_weight::none) return {ones<T>(), T(-0.0)};
+    return {from<T>(w, 0), kind == norm_weight::zero_centered ? T(1) : T(-0.0)};
 }
 
 template <class T>
-inline void rms_norm(rows<T> y, rows<const T> x, const T* weight, norm_weight kind, T eps)
-{
-    switch (kind) {
-        case norm_weight::none: return rms_norm_rows<norm_weight::none>(y, x, weight, eps);
-        case norm_weight::plain: return rms_norm_rows<norm_weight::plain>(y, x, weight, eps);
-        case norm_weight::zero_centered: return rms_norm_rows<norm_weight::zero_centered>(y, x, weight, eps);
-    }
-}
+struct rms_norm_of {
+    T r, offset;
 
-// --- gradient: with a = dy f(w), xh = x r: dx = r (a - xh mean(a xh)), dw = sum over rows of dy xh ---------------
-
-template <norm_weight Kind, class V, class Load, class Gradient>
-struct add_dy_w_x {
-    Load in;
-    Gradient grad;
-
-    RESIDUA_INLINE V operator()(V acc, V dy, V x) const { return fma(grad(dy), in(x), acc); }
-    RESIDUA_INLINE V operator()(V acc, V dy, V x, V w) const
-    {
-        return fma(grad(dy) * channel_factor<Kind>(w), in(x), acc);
-    }
-};
-
-template <norm_weight Kind, class V, class Load, class Gradient>
-struct rms_norm_vjp_of {
-    V r, mean, r_out;
-    Load in;
-    Gradient grad;
-
-    RESIDUA_INLINE V from(V a, V x) const { return grad.out(r_out * fma(r * in(x), -mean, a)); }
-    RESIDUA_INLINE V operator()(V dy, V x) const { return from(grad(dy), x); }
-    RESIDUA_INLINE V operator()(V dy, V x, V w) const { return from(grad(dy) * channel_factor<Kind>(w), x); }
-};
-
-/// How a gradient is read and written: as it is,
-struct plain_gradient : as_it_is {
     template <class V>
-    RESIDUA_INLINE V out(V dx) const
+    RESIDUA_LANE_INLINE V operator()(V x, V w) const
     {
-        return dx;
+        return (V::broadcast(r) * x) * (w + V::broadcast(offset));
     }
 };
 
-/// or times 2^exponent on the way in, and times 2^out_exponent on the way out.
-template <class V>
-struct scaled_gradient {
-    scaled_load<V> read, write;
+template <class T>
+struct times_factor {
+    T offset;
 
-    RESIDUA_INLINE scaled_gradient(int exponent, int out_exponent) : read{exponent}, write{out_exponent} {}
-    RESIDUA_INLINE V operator()(V dy) const { return read(dy); }
-    RESIDUA_INLINE V out(V dx) const { return write(dx); }
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x, V w) const
+    {
+        return x * (w + V::broadcast(offset));
+    }
 };
 
-template <class V, class Load>
+/// One row whose scale is known; `stored`: the type that x r is rounded to before the weight, where that is asked for.
+template <class T>
+inline void normalize(const sink<T>& y, const source<T>& x, const channel_factors<T>& f, std::size_t n,
+                      row_scale scale, norm_rounding rounding, element stored)
+{
+    const T r = static_cast<T>(scale.r);
+    const auto scaled = computed(times_power{scale.exponent}, x);
+    const source<T> row = scale.exponent == 0 ? x : scaled.as_source();
+    if (rounding == norm_rounding::once) return map_row(rms_norm_of<T>{r, f.offset}, n, y, row, f.w);
+    const auto normal = computed(scaled_by<T>{r}, row);
+    const rounded_row<T> rounded{normal.as_source(), stored};
+    map_row(times_factor<T>{f.offset}, n, y, rounded.as_source(), f.w);
+}
+
+template <class T>
+inline void rms_norm(shape s, output y, input x, input w, norm_weight kind, T eps, norm_rounding rounding)
+{
+    if (s.columns == 0) return;
+    const auto f = channels<T>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto row = from<T>(x, i);
+        normalize(to<T>(y, i), row, f, s.columns, rms_scale(row, s.columns, eps), rounding, x.type);
+    }
+}
+
+// --- gradient and derivative -----------------------------------------------------------------------------------
+//
+// The Jacobian of x r is r (1 - xh xh^T / n), xh = x r: of a vector a it makes r (a - xh mean(a xh)). The gradient
+// multiplies by the factors first, a = dy f; the derivative last.
+
+enum class factors { first, last };
+
+template <factors When, class T>
+struct add_product_with_x {
+    T offset;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V acc, V a, V x, V w) const
+    {
+        if constexpr (When == factors::first) a = a * (w + V::broadcast(offset));
+        return fma(a, x, acc);
+    }
+};
+
+template <factors When, class T>
+struct rms_norm_jacobian_of {
+    T r, mean, offset, r_out;
+    int out_exponent;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V a, V x, V w) const
+    {
+        const V factor = w + V::broadcast(offset);
+        if constexpr (When == factors::first) a = a * factor;
+        V out = V::broadcast(r_out) * fma(V::broadcast(r) * x, V::broadcast(-mean), a);
+        if constexpr (sizeof(T) == 8) out = times_power{out_exponent}(out);
+        if constexpr (When == factors::last) out = out * factor;
+        return out;
+    }
+};
+
+template <class T>
 struct add_dy_xh {
-    V r;
-    Load in;
+    T r;
 
-    RESIDUA_INLINE V operator()(V dw, V dy, V x) const { return fma(dy, r * in(x), dw); }
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V dw, V dy, V x) const
+    {
+        return fma(dy, V::broadcast(r) * x, dw);
+    }
 };
 
-/// sum(a x) of one row.
-template <norm_weight Kind, class V, class Load, class Gradient, class T>
-RESIDUA_INLINE double sum_dy_w_x(const T* dy, const T* x, const T* w, std::size_t n, Load in, Gradient grad)
+/// One row in double, which holds any product of three floats; a row of doubles is brought to near one and back, and so
+/// is a (the result is linear in it).
+template <factors When>
+inline void rms_norm_jacobian_row(const sink<double>& out, const source<double>& a, const source<double>& x,
+                                  const channel_factors<double>& f, std::size_t n, row_scale scale)
 {
-    const add_dy_w_x<Kind, V, Load, Gradient> op{in, grad};
-    if constexpr (Kind == norm_weight::none) {
-        return reduce_row<V>(op, n, dy, x);
-    } else {
-        return reduce_row<V>(op, n, dy, x, w);
-    }
+    const double most = largest_magnitude(a, n);
+    const bool extreme = scale.exponent != 0 || most > 0x1p300 || (most > 0 && most < 0x1p-300);
+    const int up = extreme && most > 0 && most <= 0x1.fffffffffffffp1023 ? exponent_to_one(most) : 0;
+    const int back = scale.exponent - up;
+    const auto x_scaled = computed(times_power{scale.exponent}, x);
+    const auto a_scaled = computed(times_power{up}, a);
+    const source<double> x_row = extreme ? x_scaled.as_source() : x;
+    const source<double> a_row = extreme ? a_scaled.as_source() : a;
+    const double sum = sum_row(add_product_with_x<When, double>{f.offset}, n, a_row, x_row, f.w);
+    const double mean = scale.r * (sum / static_cast<double>(n));
+    const int out_exponent = back > 2000 ? 2000 : back < -2000 ? -2000 : back;
+    map_row(rms_norm_jacobian_of<When, double>{scale.r, mean, f.offset, scale.r, out_exponent}, n, out, a_row,
+            x_row, f.w);
 }
 
-/// One row: r is that of the row as `in` gives it, and r_out what the bracket of dx is multiplied by.
-template <norm_weight Kind, class V, class Load, class Gradient, class T>
-RESIDUA_INLINE void rms_norm_vjp_row(T* dx, T* dw, const T* x, const T* w, const T* dy, std::size_t n, double r,
-                                     double r_out, double sum, Load in, Gradient grad)
+/// dw += dy xh, in the type of dw.
+template <class T>
+inline void add_to_weight_gradient(output dw, input dy, input x, std::size_t i, std::size_t n, row_scale scale)
 {
-    using S = scalar<V>;
-    const V inverse = V::broadcast(static_cast<S>(r));
-    const S mean = static_cast<S>(r * (sum / static_cast<double>(n)));
-    const rms_norm_vjp_of<Kind, V, Load, Gradient> op{inverse, V::broadcast(mean),
-                                                      V::broadcast(static_cast<S>(r_out)), in, grad};
-    if (dw != nullptr) map_row<V>(add_dy_xh<V, Load>{inverse, in}, n, dw, dw, dy, x);
-    if constexpr (Kind == norm_weight::none) {
-        map_row<V>(op, n, dx, dy, x);
-    } else {
-        map_row<V>(op, n, dx, dy, x, w);
-    }
+    const auto row = from<T>(x, i);
+    const auto scaled = computed(times_power{scale.exponent}, row);
+    map_row(add_dy_xh<T>{static_cast<T>(scale.r)}, n, to<T>(dw, 0), from<T>(read_back(dw), 0), from<T>(dy, i),
+            scale.exponent == 0 ? row : scaled.as_source());
 }
 
-template <norm_weight Kind, class T>
-inline void rms_norm_vjp_rows(rows<T> dx, T* dw, rows<const T> x, const T* w, rows<const T> dy, T eps)
+/// Sets the memory that sums over rows begin with.
+template <class T>
+inline void set_to_zero(output y, std::size_t n)
 {
-    using V = lanes<T>;
-    const std::size_t n = x.columns;
+    map_row(scaled_by<T>{T(0)}, n, to<T>(y, 0), ones<T>());
+}
+
+template <class T>
+inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_weight kind, input dy, T eps,
+                         weight_gradient mode)
+{
+    const std::size_t n = s.columns;
     if (n == 0) return;
-    for (std::size_t i = 0; i < x.count; ++i) {
-        const auto [r, exponent] = rms_scale(x[i], n, eps);
-        if (exponent == 0) {
-            const double sum = sum_dy_w_x<Kind, V>(dy[i], x[i], w, n, as_it_is{}, plain_gradient{});
-            const double size = __builtin_fabs(sum);
-            const double least = static_cast<double>(n) * square_range<T>::least;
-            if (size <= square_range<T>::most && size >= least) {
-                rms_norm_vjp_row<Kind, V>(dx[i], dw, x[i], w, dy[i], n, r, r, sum, as_it_is{}, plain_gradient{});
-                continue;
+    const bool wide_dw = dw.type == element::float64;
+    if (dw.data != nullptr && mode == weight_gradient::overwrite) {
+        wide_dw ? set_to_zero<double>(dw, n) : set_to_zero<T>(dw, n);
+    }
+    const auto f = channels<T>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto x_row = from<T>(x, i);
+        const auto scale = rms_scale(x_row, n, eps);
+        if (dw.data != nullptr) {
+            wide_dw ? add_to_weight_gradient<double>(dw, dy, x, i, n, scale)
+                    : add_to_weight_gradient<T>(dw, dy, x, i, n, scale);
+        }
+        if constexpr (sizeof(T) == 4) {
+            if (scale.exponent == 0) {
+                const auto dy_row = from<T>(dy, i);
+                const double sum = sum_row(add_product_with_x<factors::first, T>{f.offset}, n, dy_row, x_row, f.w);
+                const double size = __builtin_fabs(sum);
+                // else the products leave the range, or cancel, or dy is zero
+                if (size <= square_range<T>::most && size >= static_cast<double>(n) * square_range<T>::least) {
+                    const T r = static_cast<T>(scale.r);
+                    const T mean = static_cast<T>(scale.r * (sum / static_cast<double>(n)));
+                    map_row(rms_norm_jacobian_of<factors::first, T>{r, mean, f.offset, r, 0}, n, to<T>(dx, i),
+                            dy_row, x_row, f.w);
+                    continue;
+                }
             }
         }
-        // the row or its products leave the range, or cancel, or dy is zero
-        if constexpr (sizeof(T) == 4) {
-            // double holds any product of three floats
-            const double wide = times_pow2(r, exponent);
-            const double sum = sum_dy_w_x<Kind, f64x16>(dy[i], x[i], w, n, as_it_is{}, plain_gradient{});
-            rms_norm_vjp_row<Kind, f64x16>(dx[i], dw, x[i], w, dy[i], n, wide, wide, sum, as_it_is{},
-                                           plain_gradient{});
-        } else {
-            // dx is linear in dy, so dy is brought to near one and dx back
-            const double most = static_cast<double>(largest_magnitude(dy[i], n));
-            const int up = most > 0 && most <= 0x1.fffffffffffffp1023 ? exponent_to_one(most) : 0;
-            const int back = exponent - up;
-            const scaled_load<V> in{exponent};
-            const scaled_gradient<V> grad{up, back > 2000 ? 2000 : back < -2000 ? -2000 : back};
-            const double sum = sum_dy_w_x<Kind, V>(dy[i], x[i], w, n, in, grad);
-            rms_norm_vjp_row<Kind, V>(dx[i], dw, x[i], w, dy[i], n, r, r, sum, in, grad);
-        }
+        const auto wide_x = from<double>(x, i);
+        rms_norm_jacobian_row<factors::first>(
+            to<double>(dx, i), from<double>(dy, i), wide_x, channels<double>(w, kind), n,
+            sizeof(T) == 8 ? scale : rms_scale(wide_x, n, static_cast<double>(eps)));
     }
 }
 
-template <class T>
-inline void rms_norm_vjp(rows<T> dx, T* dw, rows<const T> x, const T* weight, norm_weight kind, rows<const T> dy,
-                         T eps)
+/// ty = f r (tx - xh mean(tx xh)), in double for every type.
+inline void rms_norm_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, double eps)
 {
-    switch (kind) {
-        case norm_weight::none: return rms_norm_vjp_rows<norm_weight::none>(dx, dw, x, weight, dy, eps);
-        case norm_weight::plain: return rms_norm_vjp_rows<norm_weight::plain>(dx, dw, x, weight, dy, eps);
-        case norm_weight::zero_centered:
-            return rms_norm_vjp_rows<norm_weight::zero_centered>(dx, dw, x, weight, dy, eps);
+    if (s.columns == 0) return;
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto row = from<double>(x, i);
+        rms_norm_jacobian_row<factors::last>(to<double>(ty, i), from<double>(tx, i), row, f, s.columns,
+                                             rms_scale(row, s.columns, eps));
     }
 }
 

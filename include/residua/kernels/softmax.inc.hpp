@@ -2,48 +2,61 @@
 
 namespace RESIDUA_PASS {
 
-template <class V>
+template <class T>
 struct exp_less {
-    V most;
+    T most;
 
-    RESIDUA_INLINE V operator()(V x) const { return exp_of_difference(x, most); }
-};
-
-template <class V>
-struct divided_by {
-    V divisor;
-
-    RESIDUA_INLINE V operator()(V x) const { return x / divisor; }
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        return exp_of_difference(x, V::broadcast(most));
+    }
 };
 
 /// max x, of a row that has an element; a NaN may be passed over.
 template <class T>
-inline T largest_element(const T* x, std::size_t n)
+inline T largest_element(const source<T>& x, std::size_t n)
 {
     using V = lanes<T>;
-    V most = V::broadcast(x[0]);
-    std::size_t j = 0;
-    for (; j + V::size <= n; j += V::size) most = max(load<V>(x + j), most);
-    if (j < n) {
-        // the lanes past the end take part as x[0]
-        lane_array<V> rest;
-        for (int i = 0; i < V::size; ++i)
-            rest[i] = j + static_cast<std::size_t>(i) < n ? x[j + static_cast<std::size_t>(i)] : x[0];
-        most = max(V::load(rest), most);
+    reader<T> row{x};
+    V most = V::broadcast(-static_cast<T>(__builtin_inf()));
+    for (std::size_t j = 0; j < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        const T* const p = row.at(j, m);
+        std::size_t k = 0;
+        for (; k + V::size <= m; k += V::size) most = max(load<V>(p + k), most);
+        if (k < m) {
+            // the lanes past the end take part as an element
+            lane_array<V> rest;
+            for (std::size_t i = 0; i < V::size; ++i) rest[i] = p[k + i < m ? k + i : k];
+            most = max(V::load(rest), most);
+        }
     }
     return largest(most);
 }
 
 template <class T>
-inline void softmax(rows<T> y, rows<const T> x)
+struct exp_less_over {
+    T most, sum;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        return exp_of_difference(x, V::broadcast(most)) / V::broadcast(sum);
+    }
+};
+
+template <class T>
+inline void softmax(shape s, output y, input x)
 {
-    using V = lanes<T>;
-    const std::size_t n = x.columns;
+    const std::size_t n = s.columns;
     if (n == 0) return;
-    for (std::size_t i = 0; i < x.count; ++i) {
-        map_row<V>(exp_less<V>{V::broadcast(largest_element(x[i], n))}, n, y[i], x[i]);
-        const double sum = reduce_row<V>(add{}, n, static_cast<const T*>(y[i]));
-        map_row<V>(divided_by<V>{V::broadcast(static_cast<T>(sum))}, n, y[i], static_cast<const T*>(y[i]));
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto row = from<T>(x, i);
+        const T most = largest_element(row, n);
+        const auto terms = computed(exp_less<T>{most}, row);
+        const double sum = sum_row(add{}, n, terms.as_source());
+        map_row(exp_less_over<T>{most, static_cast<T>(sum)}, n, to<T>(y, i), row);
     }
 }
 

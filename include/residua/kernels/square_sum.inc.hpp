@@ -2,26 +2,15 @@
 
 namespace RESIDUA_PASS {
 
-/// A row's vectors as they are.
-struct as_it_is {
+/// x 2^exponent, in two factors (so that every double can be brought near one).
+struct times_power {
+    int exponent;
+
     template <class V>
-    RESIDUA_INLINE V operator()(V x) const
+    RESIDUA_LANE_INLINE V operator()(V x) const
     {
-        return x;
+        return ldexp(x, V::broadcast(static_cast<scalar<V>>(exponent)));
     }
-};
-
-/// A row's vectors, times 2^exponent in two factors (so that every double can be brought near one).
-template <class V>
-struct scaled_load {
-    pow2_halves<V> power;
-
-    RESIDUA_INLINE explicit scaled_load(int exponent)
-        : power{split_pow2(V::broadcast(static_cast<scalar<V>>(exponent)))}
-    {
-    }
-
-    RESIDUA_INLINE V operator()(V x) const { return (x * power.first) * power.second; }
 };
 
 /// The sum of the squares of a row, or, where those leave the range of T, of the row times 2^exponent.
@@ -30,26 +19,20 @@ struct square_sum {
     int exponent;
 };
 
-template <class T>
-struct add_scaled_square {
-    scaled_load<lanes<T>> scaled;
-
-    RESIDUA_INLINE lanes<T> operator()(lanes<T> acc, lanes<T> x) const
-    {
-        const auto s = scaled(x);
-        return fma(s, s, acc);
-    }
-};
-
 /// max |x|; a NaN may be passed over.
 template <class T>
-inline T largest_magnitude(const T* x, std::size_t n)
+inline T largest_magnitude(const source<T>& x, std::size_t n)
 {
     using V = lanes<T>;
+    reader<T> row{x};
     V most = zero<V>();
-    std::size_t j = 0;
-    for (; j + V::size <= n; j += V::size) most = max(abs(load<V>(x + j)), most);
-    if (j < n) most = max(abs(load<V>(x + j, static_cast<int>(n - j))), most);
+    for (std::size_t j = 0; j < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        const T* const p = row.at(j, m);
+        std::size_t k = 0;
+        for (; k + V::size <= m; k += V::size) most = max(abs(load<V>(p + k)), most);
+        if (k < m) most = max(abs(load<V>(p + k, static_cast<int>(m - k))), most);
+    }
     return largest(most);
 }
 
@@ -82,10 +65,9 @@ struct square_range<double> {
 
 /// floor: what will be added to the sum; below its precision nothing matters.
 template <class T>
-inline square_sum sum_of_squares(const T* x, std::size_t n, double floor)
+inline square_sum sum_of_squares(const source<T>& x, std::size_t n, double floor)
 {
-    using V = lanes<T>;
-    const double s = reduce_row<V>(add_square{}, n, x);
+    const double s = sum_row(add_square{}, n, x);
     const double least = static_cast<double>(n) * square_range<T>::least;
     if (((s >= least || floor >= least) && s <= square_range<T>::most) || s != s) return {s, 0};
     const double most = static_cast<double>(largest_magnitude(x, n));
@@ -93,7 +75,8 @@ inline square_sum sum_of_squares(const T* x, std::size_t n, double floor)
     const double larger = most > root ? most : root;
     if (!(larger > 0) || larger > 0x1.fffffffffffffp1023) return {s, 0};
     const int exponent = exponent_to_one(larger) + square_range<T>::scaled_to;
-    return {reduce_row<V>(add_scaled_square<T>{scaled_load<V>{exponent}}, n, x), exponent};
+    const auto scaled = computed(times_power{exponent}, x);
+    return {sum_row(add_square{}, n, scaled.as_source()), exponent};
 }
 
 /// x * 2^n, for any n: rounded once if it does not become subnormal before the last step.
@@ -114,12 +97,12 @@ inline double times_pow2(double x, int n)
 
 /// The root mean square of all elements; 0 if there is none.
 template <class T>
-inline T rms(rows<const T> x)
+inline T rms(shape s, input x)
 {
-    if (x.count == 0 || x.columns == 0) return T{};
-    square_sum total = sum_of_squares(x[0], x.columns, 0);
-    for (std::size_t i = 1; i < x.count; ++i) {
-        square_sum next = sum_of_squares(x[i], x.columns, 0);
+    if (s.rows == 0 || s.columns == 0) return T{};
+    square_sum total = sum_of_squares(from<T>(x, 0), s.columns, 0);
+    for (std::size_t i = 1; i < s.rows; ++i) {
+        square_sum next = sum_of_squares(from<T>(x, i), s.columns, 0);
         // the scale of the larger row holds both
         if (next.value > 0 && (total.value == 0 || next.exponent < total.exponent)) {
             const square_sum other = total;
@@ -128,7 +111,7 @@ inline T rms(rows<const T> x)
         }
         total.value += times_pow2(next.value, 2 * (total.exponent - next.exponent));
     }
-    const double mean = total.value / (static_cast<double>(x.count) * static_cast<double>(x.columns));
+    const double mean = total.value / (static_cast<double>(s.rows) * static_cast<double>(s.columns));
     return static_cast<T>(times_pow2(__builtin_sqrt(mean), -total.exponent));
 }
 

@@ -5,25 +5,25 @@ namespace RESIDUA_PASS {
 /// silu(gate) up
 struct swiglu_of {
     template <class V>
-    RESIDUA_INLINE V operator()(V gate, V up) const
+    RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
         return logistic_product(gate, up);
     }
 };
 template <class T>
-inline void swiglu(rows<T> y, rows<const T> gate, rows<const T> up)
+inline void swiglu(shape s, output y, input gate, input up)
 {
-    map(swiglu_of{}, y, gate, up);
+    map<T>(swiglu_of{}, s, y, gate, up);
 }
 
 /// x, at most limit; a NaN stays.
 template <class V>
-RESIDUA_INLINE V from_above(V x, V limit)
+RESIDUA_LANE_INLINE V from_above(V x, V limit)
 {
     return min(limit, x);
 }
 template <class V>
-RESIDUA_INLINE V on_both_sides(V x, V limit)
+RESIDUA_LANE_INLINE V on_both_sides(V x, V limit)
 {
     return max(-limit, min(limit, x));
 }
@@ -34,16 +34,16 @@ struct clamped_swiglu_of {
     T limit;
 
     template <class V>
-    RESIDUA_INLINE V operator()(V gate, V up) const
+    RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
         const V most = V::broadcast(limit);
         return logistic_product(from_above(gate, most), on_both_sides(up, most));
     }
 };
 template <class T>
-inline void clamped_swiglu(rows<T> y, rows<const T> gate, rows<const T> up, T limit)
+inline void clamped_swiglu(shape s, output y, input gate, input up, T limit)
 {
-    map(clamped_swiglu_of<T>{limit}, y, gate, up);
+    map<T>(clamped_swiglu_of<T>{limit}, s, y, gate, up);
 }
 
 /// GPT-OSS: clamped likewise; (up + 1) gate sigmoid(alpha gate).
@@ -52,7 +52,7 @@ struct gpt_oss_swiglu_of {
     T limit, alpha;
 
     template <class V>
-    RESIDUA_INLINE V operator()(V gate, V up) const
+    RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
         const V most = V::broadcast(limit);
         return logistic_product(from_above(gate, most), V::broadcast(alpha),
@@ -60,14 +60,14 @@ struct gpt_oss_swiglu_of {
     }
 };
 template <class T>
-inline void gpt_oss_swiglu(rows<T> y, rows<const T> gate, rows<const T> up, T limit, T alpha)
+inline void gpt_oss_swiglu(shape s, output y, input gate, input up, T limit, T alpha)
 {
-    map(gpt_oss_swiglu_of<T>{limit, alpha}, y, gate, up);
+    map<T>(gpt_oss_swiglu_of<T>{limit, alpha}, s, y, gate, up);
 }
 
 /// cap tanh(x / cap), which is x itself to the last bit where x / cap could lose bits as a subnormal number.
 template <class V>
-RESIDUA_INLINE V soft_cap(V x, V cap)
+RESIDUA_LANE_INLINE V soft_cap(V x, V cap)
 {
     const V negligible = cap * V::broadcast(sizeof(scalar<V>) == 4 ? scalar<V>(0x1p-13) : scalar<V>(0x1p-28));
     return select(abs(x) < negligible, x, cap * tanh(x / cap));
@@ -79,7 +79,7 @@ struct situ_glu_of {
     T beta, cap;
 
     template <class V>
-    RESIDUA_INLINE V operator()(V gate, V up) const
+    RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
         const V g = soft_cap(gate, V::broadcast(beta));
         const V u = soft_cap(up, V::broadcast(cap));
@@ -87,9 +87,9 @@ struct situ_glu_of {
     }
 };
 template <class T>
-inline void situ_glu(rows<T> y, rows<const T> gate, rows<const T> up, T beta, T cap)
+inline void situ_glu(shape s, output y, input gate, input up, T beta, T cap)
 {
-    map(situ_glu_of<T>{beta, cap}, y, gate, up);
+    map<T>(situ_glu_of<T>{beta, cap}, s, y, gate, up);
 }
 
 }  // namespace RESIDUA_PASS

@@ -5,7 +5,7 @@ namespace RESIDUA_PASS {
 
 /// c[0] + c[1] x + c[2] x^2 + ...
 template <std::size_t K = 0, class V, std::size_t N>
-RESIDUA_INLINE V polynomial(V x, const scalar<V> (&c)[N])
+RESIDUA_LANE_INLINE V polynomial(V x, const scalar<V> (&c)[N])
 {
     if constexpr (K + 1 == N) {
         return V::broadcast(c[K]);
@@ -81,7 +81,8 @@ struct exp_terms {
 };
 
 template <class V>
-RESIDUA_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<scalar<V>>::exp_reach, V tail = zero<V>())
+RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
+                                            V tail = zero<V>())
 {
     using T = scalar<V>;
     using c = constants<T>;
@@ -95,7 +96,7 @@ RESIDUA_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<scalar<V
 }
 
 template <class V>
-RESIDUA_INLINE V exp(V x)
+RESIDUA_LANE_INLINE V exp(V x)
 {
     const auto e = reduce_exp(x);
     return ldexp(V::broadcast(1) + e.minus_one, e.n);
@@ -103,14 +104,14 @@ RESIDUA_INLINE V exp(V x)
 
 /// The correction of a rounding; where the rounded result is infinite the correction is not finite, and 0 is right.
 template <class V>
-RESIDUA_INLINE V finite_tail(V tail)
+RESIDUA_LANE_INLINE V finite_tail(V tail)
 {
     return select(abs(tail) < V::broadcast(scalar<V>(__builtin_inf())), tail, zero<V>());
 }
 
 /// exp(a - b) where the rounding of the difference is not lost: for softmax, |a - b| may be large.
 template <class V>
-RESIDUA_INLINE V exp_of_difference(V a, V b)
+RESIDUA_LANE_INLINE V exp_of_difference(V a, V b)
 {
     const V d = a - b;
     const V b_part = a - d;
@@ -128,8 +129,8 @@ struct logistic_terms {
 /// With e^-x = (1 + m) 2^k: d = 1 + (2^k + m 2^k) for k <= 0, and 1 + (2^-k + m) for k > 0. The whole number
 /// comes last (2 for k = 0, where m is all there is to add), so what is in brackets is small and so is its rounding.
 template <class V>
-RESIDUA_INLINE logistic_terms<V> reduce_logistic(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
-                                                 V tail = zero<V>())
+RESIDUA_LANE_INLINE logistic_terms<V> reduce_logistic(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
+                                                      V tail = zero<V>())
 {
     using T = scalar<V>;
     const auto e = reduce_exp(-x, reach, -tail);
@@ -146,7 +147,7 @@ RESIDUA_INLINE logistic_terms<V> reduce_logistic(V x, scalar<V> reach = constant
 /// x factor 2^n / d for n <= 0, where only the result may leave the normal numbers. A tiny x is brought up first; the
 /// power of two joins in three factors, each a normal number, the first before `factor`, which may be huge.
 template <class V>
-RESIDUA_INLINE V scaled_quotient(V x, logistic_terms<V> l, V factor)
+RESIDUA_LANE_INLINE V scaled_quotient(V x, logistic_terms<V> l, V factor)
 {
     using T = scalar<V>;
     using c = constants<T>;
@@ -163,7 +164,7 @@ RESIDUA_INLINE V scaled_quotient(V x, logistic_terms<V> l, V factor)
 /// x / (1 + e^-x) * factor. x is bounded where the result no longer depends on it, so that -infinity times 0 does not
 /// arise.
 template <class V>
-RESIDUA_INLINE V logistic_product(V x, V factor)
+RESIDUA_LANE_INLINE V logistic_product(V x, V factor)
 {
     using c = constants<scalar<V>>;
     return scaled_quotient(max(V::broadcast(-c::product_reach), x), reduce_logistic(x, c::product_reach), factor);
@@ -171,7 +172,7 @@ RESIDUA_INLINE V logistic_product(V x, V factor)
 
 /// x / (1 + e^(-a x)) * factor, a > 0; the rounding of a x is carried along.
 template <class V>
-RESIDUA_INLINE V logistic_product(V x, V a, V factor)
+RESIDUA_LANE_INLINE V logistic_product(V x, V a, V factor)
 {
     using c = constants<scalar<V>>;
     const V ax = a * x;
@@ -181,14 +182,14 @@ RESIDUA_INLINE V logistic_product(V x, V a, V factor)
 }
 
 template <class V>
-RESIDUA_INLINE V silu(V x)
+RESIDUA_LANE_INLINE V silu(V x)
 {
     return logistic_product(x, V::broadcast(1));
 }
 
 /// 1 / (1 + e^-x)
 template <class V>
-RESIDUA_INLINE V sigmoid(V x)
+RESIDUA_LANE_INLINE V sigmoid(V x)
 {
     const auto l = reduce_logistic(x);
     return ldexp(V::broadcast(1) / l.d, l.n);
@@ -198,7 +199,7 @@ RESIDUA_INLINE V sigmoid(V x)
 /// so that the quotient's roundings hardly count: 1/k + ((k - 1) E - 2) / (k E + 2 k) with k = 4 below E = 1, else 2.
 /// Where n = 0, E is r + r^2/2 + r^3 s with r = 2|x|: the base is r/2, and r^3 (2s - 1/2 - r s) / (2 E + 4) remains.
 template <class V>
-RESIDUA_INLINE V tanh(V x)
+RESIDUA_LANE_INLINE V tanh(V x)
 {
     using T = scalar<V>;
     const V one = V::broadcast(1);
@@ -219,7 +220,7 @@ RESIDUA_INLINE V tanh(V x)
 
 /// The natural logarithm; -infinity at 0, NaN below.
 template <class V>
-RESIDUA_INLINE V log(V x)
+RESIDUA_LANE_INLINE V log(V x)
 {
     using T = scalar<V>;
     using U = bits_of<V>;
@@ -248,7 +249,7 @@ RESIDUA_INLINE V log(V x)
 
 /// cos(2 pi u): the argument counts turns, so its reduction is exact for every finite u.
 template <class V>
-RESIDUA_INLINE V cos_2pi(V u)
+RESIDUA_LANE_INLINE V cos_2pi(V u)
 {
     using T = scalar<V>;
     using c = constants<T>;

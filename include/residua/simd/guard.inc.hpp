@@ -5,7 +5,7 @@ namespace RESIDUA_PASS {
 // Makes a product opaque, so that -ffp-contract=fast (g++'s default) cannot merge it with a later addition: that is
 // left to `fma`. In a register it costs no instruction.
 template <class Raw>
-RESIDUA_INLINE void keep_product([[maybe_unused]] Raw& product)
+RESIDUA_LANE_INLINE void keep_product([[maybe_unused]] Raw& product)
 {
 #if defined(__x86_64__) || defined(__i386__)
     if constexpr (!std::is_array_v<Raw>) {
@@ -28,8 +28,8 @@ RESIDUA_INLINE void keep_product([[maybe_unused]] Raw& product)
 template <class V>
 using lane_array = typename V::value_type[static_cast<std::size_t>(V::size)];
 
-RESIDUA_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-RESIDUA_INLINE double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
+RESIDUA_LANE_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+RESIDUA_LANE_INLINE double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 // Where the instruction set has no fused multiply-add: the C library's, which is exact, and slow. Out of line, since the
 // calls cost far more than that, and inlined they would be most of the program.

@@ -20,9 +20,9 @@ struct reg {
     static constexpr int size = static_cast<int>(hn::MaxLanes(tag<T>{}));
     vector v;
 
-    RESIDUA_INLINE static reg broadcast(T x) { return {hn::Set(tag<T>{}, x)}; }
-    RESIDUA_INLINE static reg load(const T* p) { return {hn::LoadU(tag<T>{}, p)}; }
-    RESIDUA_INLINE static reg load(const T* p, int n)
+    RESIDUA_LANE_INLINE static reg broadcast(T x) { return {hn::Set(tag<T>{}, x)}; }
+    RESIDUA_LANE_INLINE static reg load(const T* p) { return {hn::LoadU(tag<T>{}, p)}; }
+    RESIDUA_LANE_INLINE static reg load(const T* p, int n)
     {
 #if HWY_MEM_OPS_MIGHT_FAULT
         lane_array<reg> buffer = {};
@@ -32,8 +32,8 @@ struct reg {
         return {hn::MaskedLoad(hn::FirstN(tag<T>{}, static_cast<std::size_t>(n)), tag<T>{}, p)};
 #endif
     }
-    RESIDUA_INLINE void store(T* p) const { hn::StoreU(v, tag<T>{}, p); }
-    RESIDUA_INLINE void store(T* p, int n) const
+    RESIDUA_LANE_INLINE void store(T* p) const { hn::StoreU(v, tag<T>{}, p); }
+    RESIDUA_LANE_INLINE void store(T* p, int n) const
     {
 #if HWY_MEM_OPS_MIGHT_FAULT
         lane_array<reg> buffer;
@@ -46,7 +46,7 @@ struct reg {
 };
 
 template <class T>
-RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
+RESIDUA_LANE_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
 {
 #if HWY_NATIVE_FMA
     return {hn::MulAdd(a.v, b.v, c.v)};
@@ -56,7 +56,7 @@ RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
 }
 
 template <class T>
-RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> operator*(reg<T> a, reg<T> b)
 {
     auto product = hn::Mul(a.v, b.v);
     keep_product(product.raw);
@@ -64,36 +64,36 @@ RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
 }
 
 // clang-format off
-template <class T> RESIDUA_INLINE reg<T> operator+(reg<T> a, reg<T> b) { return {hn::Add(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg<T> operator-(reg<T> a, reg<T> b) { return {hn::Sub(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg<T> operator/(reg<T> a, reg<T> b) { return {hn::Div(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg<T> operator-(reg<T> a) { return {hn::Neg(a.v)}; }
-template <class T> RESIDUA_INLINE reg<T> operator&(reg<T> a, reg<T> b) { return {hn::And(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg<T> operator|(reg<T> a, reg<T> b) { return {hn::Or(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg<T> operator^(reg<T> a, reg<T> b) { return {hn::Xor(a.v, b.v)}; }
-template <int N, class T> RESIDUA_INLINE reg<T> shift_left(reg<T> a) { return {hn::ShiftLeft<N>(a.v)}; }
-template <int N, class T> RESIDUA_INLINE reg<T> shift_right(reg<T> a) { return {hn::ShiftRight<N>(a.v)}; }
-template <class T> RESIDUA_INLINE reg<T> sqrt(reg<T> a) { return {hn::Sqrt(a.v)}; }
-template <class T> RESIDUA_INLINE reg<T> abs(reg<T> a) { return {hn::Abs(a.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator+(reg<T> a, reg<T> b) { return {hn::Add(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a, reg<T> b) { return {hn::Sub(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator/(reg<T> a, reg<T> b) { return {hn::Div(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a) { return {hn::Neg(a.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator&(reg<T> a, reg<T> b) { return {hn::And(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator|(reg<T> a, reg<T> b) { return {hn::Or(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator^(reg<T> a, reg<T> b) { return {hn::Xor(a.v, b.v)}; }
+template <int N, class T> RESIDUA_LANE_INLINE reg<T> shift_left(reg<T> a) { return {hn::ShiftLeft<N>(a.v)}; }
+template <int N, class T> RESIDUA_LANE_INLINE reg<T> shift_right(reg<T> a) { return {hn::ShiftRight<N>(a.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> sqrt(reg<T> a) { return {hn::Sqrt(a.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> abs(reg<T> a) { return {hn::Abs(a.v)}; }
 
-template <class T> RESIDUA_INLINE reg_mask<T> operator<(reg<T> a, reg<T> b) { return {hn::Lt(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator<=(reg<T> a, reg<T> b) { return {hn::Le(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator==(reg<T> a, reg<T> b) { return {hn::Eq(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator&(reg_mask<T> a, reg_mask<T> b) { return {hn::And(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator|(reg_mask<T> a, reg_mask<T> b) { return {hn::Or(a.v, b.v)}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator!(reg_mask<T> a) { return {hn::Not(a.v)}; }
-template <class T> RESIDUA_INLINE bool any(reg_mask<T> m) { return !hn::AllFalse(tag<T>{}, m.v); }
-template <class T> RESIDUA_INLINE reg<T> select(reg_mask<T> m, reg<T> a, reg<T> b) { return {hn::IfThenElse(m.v, a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator<(reg<T> a, reg<T> b) { return {hn::Lt(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator<=(reg<T> a, reg<T> b) { return {hn::Le(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator==(reg<T> a, reg<T> b) { return {hn::Eq(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator&(reg_mask<T> a, reg_mask<T> b) { return {hn::And(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator|(reg_mask<T> a, reg_mask<T> b) { return {hn::Or(a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator!(reg_mask<T> a) { return {hn::Not(a.v)}; }
+template <class T> RESIDUA_LANE_INLINE bool any(reg_mask<T> m) { return !hn::AllFalse(tag<T>{}, m.v); }
+template <class T> RESIDUA_LANE_INLINE reg<T> select(reg_mask<T> m, reg<T> a, reg<T> b) { return {hn::IfThenElse(m.v, a.v, b.v)}; }
 
-RESIDUA_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return {hn::BitCast(tag<std::uint32_t>{}, a.v)}; }
-RESIDUA_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return {hn::BitCast(tag<std::uint64_t>{}, a.v)}; }
-RESIDUA_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return {hn::BitCast(tag<float>{}, a.v)}; }
-RESIDUA_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return {hn::BitCast(tag<double>{}, a.v)}; }
+RESIDUA_LANE_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return {hn::BitCast(tag<std::uint32_t>{}, a.v)}; }
+RESIDUA_LANE_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return {hn::BitCast(tag<std::uint64_t>{}, a.v)}; }
+RESIDUA_LANE_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return {hn::BitCast(tag<float>{}, a.v)}; }
+RESIDUA_LANE_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return {hn::BitCast(tag<double>{}, a.v)}; }
 // clang-format on
 
 // On x86 min(a, b) is a < b ? a : b to the letter; elsewhere the comparison says so.
 template <class T>
-RESIDUA_INLINE reg<T> min(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> min(reg<T> a, reg<T> b)
 {
 #if HWY_ARCH_X86 && HWY_NATIVE_FMA
     return {hn::Min(a.v, b.v)};
@@ -103,7 +103,7 @@ RESIDUA_INLINE reg<T> min(reg<T> a, reg<T> b)
 }
 
 template <class T>
-RESIDUA_INLINE reg<T> max(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> max(reg<T> a, reg<T> b)
 {
 #if HWY_ARCH_X86 && HWY_NATIVE_FMA
     return {hn::Max(a.v, b.v)};
@@ -113,19 +113,19 @@ RESIDUA_INLINE reg<T> max(reg<T> a, reg<T> b)
 }
 
 template <class T>
-RESIDUA_INLINE reg<T> round(reg<T> a)
+RESIDUA_LANE_INLINE reg<T> round(reg<T> a)
 {
     return {hn::Round(a.v)};
 }
 
-RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
+RESIDUA_LANE_INLINE twice<reg<double>> widen(reg<float> a)
 {
     const hn::Half<tag<float>> half;
     return {{hn::PromoteTo(tag<double>{}, hn::LowerHalf(half, a.v))},
             {hn::PromoteTo(tag<double>{}, hn::UpperHalf(half, a.v))}};
 }
 
-RESIDUA_INLINE reg<float> narrow(twice<reg<double>> a)
+RESIDUA_LANE_INLINE reg<float> narrow(twice<reg<double>> a)
 {
     const hn::Half<tag<float>> half;
     return {hn::Combine(tag<float>{}, hn::DemoteTo(half, a.hi.v), hn::DemoteTo(half, a.lo.v))};

@@ -101,19 +101,19 @@ template <class V>
 using bits_of = decltype(to_bits(V{}));
 
 template <class V>
-RESIDUA_INLINE V zero()
+RESIDUA_LANE_INLINE V zero()
 {
     return V::broadcast(scalar<V>{});
 }
 
 template <class V>
-RESIDUA_INLINE auto is_nan(V v)
+RESIDUA_LANE_INLINE auto is_nan(V v)
 {
     return !(v == v);
 }
 
 template <class V>
-RESIDUA_INLINE V copysign(V v, V s)
+RESIDUA_LANE_INLINE V copysign(V v, V s)
 {
     const auto sign = bits_of<V>::broadcast(sizeof(scalar<V>) == 4 ? scalar<bits_of<V>>(0x80000000u)
                                                                    : scalar<bits_of<V>>(0x8000000000000000u));
@@ -123,12 +123,12 @@ RESIDUA_INLINE V copysign(V v, V s)
 // --- sums over the lanes ---------------------------------------------------------------------------------------
 
 template <class H>
-RESIDUA_INLINE auto sum(twice<H> v)
+RESIDUA_LANE_INLINE auto sum(twice<H> v)
 {
     return sum(v.lo + v.hi);
 }
 template <class T>
-RESIDUA_INLINE T sum(reg<T> v)
+RESIDUA_LANE_INLINE T sum(reg<T> v)
 {
     lane_array<reg<T>> lane;
     v.store(lane);
@@ -139,12 +139,12 @@ RESIDUA_INLINE T sum(reg<T> v)
 }
 
 template <class H>
-RESIDUA_INLINE auto largest(twice<H> v)
+RESIDUA_LANE_INLINE auto largest(twice<H> v)
 {
     return largest(max(v.lo, v.hi));
 }
 template <class T>
-RESIDUA_INLINE T largest(reg<T> v)
+RESIDUA_LANE_INLINE T largest(reg<T> v)
 {
     lane_array<reg<T>> lane;
     v.store(lane);
@@ -178,7 +178,7 @@ struct format<double> {
 
 /// 2^n for an integer n that is the exponent of a normal number.
 template <class V>
-RESIDUA_INLINE V pow2(V n)
+RESIDUA_LANE_INLINE V pow2(V n)
 {
     using f = format<scalar<V>>;
     return from_bits(shift_left<f::fraction_bits>(to_bits(n + V::broadcast(f::magic + f::bias))));
@@ -190,14 +190,14 @@ struct pow2_halves {
     V first, second;
 };
 template <class V>
-RESIDUA_INLINE pow2_halves<V> split_pow2(V n)
+RESIDUA_LANE_INLINE pow2_halves<V> split_pow2(V n)
 {
     const V first = round(n * V::broadcast(scalar<V>(0.5)));
     return {pow2(first), pow2(n - first)};
 }
 
 template <class V>
-RESIDUA_INLINE V ldexp(V v, V n)
+RESIDUA_LANE_INLINE V ldexp(V v, V n)
 {
     const auto power = split_pow2(n);
     return (v * power.first) * power.second;
@@ -206,7 +206,7 @@ RESIDUA_INLINE V ldexp(V v, V n)
 // --- storage types ---------------------------------------------------------------------------------------------
 
 template <class U, class Storage>
-RESIDUA_INLINE U load_bits(const Storage* p, int n)
+RESIDUA_LANE_INLINE U load_bits(const Storage* p, int n)
 {
     lane_array<U> bits = {};
     for (int i = 0; i < n; ++i) bits[i] = p[i].bits;
@@ -214,7 +214,7 @@ RESIDUA_INLINE U load_bits(const Storage* p, int n)
 }
 
 template <class Storage, class U>
-RESIDUA_INLINE void store_bits(Storage* p, U u, int n)
+RESIDUA_LANE_INLINE void store_bits(Storage* p, U u, int n)
 {
     lane_array<U> bits;
     u.store(bits);
@@ -223,14 +223,14 @@ RESIDUA_INLINE void store_bits(Storage* p, U u, int n)
 
 /// bfloat16 to float: exact.
 template <class V>
-RESIDUA_INLINE V from_bfloat16(bits_of<V> h)
+RESIDUA_LANE_INLINE V from_bfloat16(bits_of<V> h)
 {
     return from_bits(shift_left<16>(h));
 }
 
 /// float to bfloat16: to nearest, halves to even; subnormal numbers kept; a NaN stays one, and becomes quiet.
 template <class V>
-RESIDUA_INLINE bits_of<V> to_bfloat16(V v)
+RESIDUA_LANE_INLINE bits_of<V> to_bfloat16(V v)
 {
     using U = bits_of<V>;
     const U u = to_bits(v);
@@ -242,7 +242,7 @@ RESIDUA_INLINE bits_of<V> to_bfloat16(V v)
 
 /// float16 to float: exact.
 template <class V>
-RESIDUA_INLINE V from_float16(bits_of<V> h)
+RESIDUA_LANE_INLINE V from_float16(bits_of<V> h)
 {
     using U = bits_of<V>;
     const U sign = shift_left<16>(h & U::broadcast(0x8000u));
@@ -258,7 +258,7 @@ RESIDUA_INLINE V from_float16(bits_of<V> h)
 
 /// float to float16: to nearest, halves to even; subnormal numbers kept; beyond 65504 infinity; a NaN stays one.
 template <class V>
-RESIDUA_INLINE bits_of<V> to_float16(V v)
+RESIDUA_LANE_INLINE bits_of<V> to_float16(V v)
 {
     using U = bits_of<V>;
     const V magnitude = abs(v);
@@ -276,59 +276,96 @@ RESIDUA_INLINE bits_of<V> to_float16(V v)
 
 /// The first n lanes from memory of any storage type (all of them without n), zero in the rest.
 template <class V>
-RESIDUA_INLINE V load(const scalar<V>* p)
+RESIDUA_LANE_INLINE V load(const scalar<V>* p)
 {
     return V::load(p);
 }
 template <class V>
-RESIDUA_INLINE V load(const scalar<V>* p, int n)
+RESIDUA_LANE_INLINE V load(const scalar<V>* p, int n)
 {
     return V::load(p, n);
 }
 template <class V>
     requires std::is_same_v<V, f64x16>
-RESIDUA_INLINE V load(const float* p)
+RESIDUA_LANE_INLINE V load(const float* p)
 {
     return widen(f32x16::load(p));
 }
 template <class V>
     requires std::is_same_v<V, f64x16>
-RESIDUA_INLINE V load(const float* p, int n)
+RESIDUA_LANE_INLINE V load(const float* p, int n)
 {
     return widen(f32x16::load(p, n));
 }
 template <class V>
-RESIDUA_INLINE V load(const bfloat16* p, int n = V::size)
+RESIDUA_LANE_INLINE V load(const bfloat16* p, int n = V::size)
 {
-    return from_bfloat16<V>(load_bits<bits_of<V>>(p, n));
+    if constexpr (std::is_same_v<V, f64x16>) {
+        return widen(load<f32x16>(p, n));
+    } else {
+        return from_bfloat16<V>(load_bits<bits_of<V>>(p, n));
+    }
 }
 template <class V>
-RESIDUA_INLINE V load(const float16* p, int n = V::size)
+RESIDUA_LANE_INLINE V load(const float16* p, int n = V::size)
 {
-    return from_float16<V>(load_bits<bits_of<V>>(p, n));
+    if constexpr (std::is_same_v<V, f64x16>) {
+        return widen(load<f32x16>(p, n));
+    } else {
+        return from_float16<V>(load_bits<bits_of<V>>(p, n));
+    }
 }
 
 template <class V>
-RESIDUA_INLINE void store(scalar<V>* p, V v)
+RESIDUA_LANE_INLINE void store(scalar<V>* p, V v)
 {
     v.store(p);
 }
 template <class V>
-RESIDUA_INLINE void store(scalar<V>* p, V v, int n)
+RESIDUA_LANE_INLINE void store(scalar<V>* p, V v, int n)
 {
     v.store(p, n);
 }
-RESIDUA_INLINE void store(float* p, f64x16 v) { narrow(v).store(p); }
-RESIDUA_INLINE void store(float* p, f64x16 v, int n) { narrow(v).store(p, n); }
-template <class V>
-RESIDUA_INLINE void store(bfloat16* p, V v, int n = V::size)
+RESIDUA_LANE_INLINE void store(float* p, f64x16 v) { narrow(v).store(p); }
+RESIDUA_LANE_INLINE void store(float* p, f64x16 v, int n) { narrow(v).store(p, n); }
+/// Double to float such that rounding once more, to a type of 16 bits, gives what rounding once would have given: the
+/// last bit of what is not exact is odd (Boldo and Melquiond 2008).
+RESIDUA_LANE_INLINE f32x16 narrow_to_odd(f64x16 v)
 {
-    store_bits(p, to_bfloat16(v), n);
+    using U = bits_of<f32x16>;
+    const f32x16 nearest = narrow(v);
+    // what is missing, so large that as a float it has at least its sign; NaN where v or its rounding is not finite
+    const f32x16 missing = narrow((v - widen(nearest)) * f64x16::broadcast(0x1p600));
+    const auto exact = missing == zero<f32x16>();
+    const auto finite = abs(nearest) < f32x16::broadcast(__builtin_inff());
+    // rounded away from zero: one step back
+    const auto too_large = missing < zero<f32x16>();
+    const auto negative = copysign(f32x16::broadcast(1), nearest) < zero<f32x16>();
+    const auto away = (too_large & (!negative)) | ((!too_large) & negative);
+    const U u = to_bits(nearest);
+    const f32x16 truncated = select(away, from_bits(u - U::broadcast(1u)), nearest);
+    const f32x16 odd = from_bits(to_bits(truncated) | U::broadcast(1u));
+    return select(exact | (!finite), nearest, odd);
 }
 template <class V>
-RESIDUA_INLINE void store(float16* p, V v, int n = V::size)
+RESIDUA_LANE_INLINE f32x16 as_float(V v)
 {
-    store_bits(p, to_float16(v), n);
+    if constexpr (std::is_same_v<V, f64x16>) {
+        return narrow_to_odd(v);
+    } else {
+        return v;
+    }
+}
+
+template <class V>
+RESIDUA_LANE_INLINE void store(bfloat16* p, V v, int n = V::size)
+{
+    store_bits(p, to_bfloat16(as_float(v)), n);
+}
+template <class V>
+RESIDUA_LANE_INLINE void store(float16* p, V v, int n = V::size)
+{
+    store_bits(p, to_float16(as_float(v)), n);
 }
 
 }  // namespace RESIDUA_PASS

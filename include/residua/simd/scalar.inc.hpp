@@ -15,37 +15,38 @@ struct reg {
     static constexpr int size = 64 / sizeof(T);
     T v[64 / sizeof(T)];
 
-    RESIDUA_INLINE static reg broadcast(T x)
+    RESIDUA_LANE_INLINE static reg broadcast(T x)
     {
         reg r;
         for (int i = 0; i < size; ++i) r.v[i] = x;
         return r;
     }
-    RESIDUA_INLINE static reg load(const T* p)
+    RESIDUA_LANE_INLINE static reg load(const T* p)
     {
         reg r;
         for (int i = 0; i < size; ++i) r.v[i] = p[i];
         return r;
     }
-    RESIDUA_INLINE static reg load(const T* p, int n)
+    RESIDUA_LANE_INLINE static reg load(const T* p, int n)
     {
         reg r;
         for (int i = 0; i < size; ++i) r.v[i] = i < n ? p[i] : T{};
         return r;
     }
-    RESIDUA_INLINE void store(T* p) const
+    RESIDUA_LANE_INLINE void store(T* p) const
     {
         for (int i = 0; i < size; ++i) p[i] = v[i];
     }
-    RESIDUA_INLINE void store(T* p, int n) const
+    RESIDUA_LANE_INLINE void store(T* p, int n) const
     {
         for (int i = 0; i < n; ++i) p[i] = v[i];
     }
 };
 
-// One line per operation: what it does in lane i.
+// One line per operation: what it does in lane i. Out of line, unlike the other backends': the lanes lie in memory
+// anyway, and sixteen copies of every operation at every use would be most of a program.
 #define RESIDUA_LANEWISE(result, head, expression)                  \
-    RESIDUA_INLINE result head                                      \
+    RESIDUA_OUT_OF_LINE result head                                 \
     {                                                               \
         result r;                                                   \
         for (int i = 0; i < reg<T>::size; ++i) r.v[i] = expression; \
@@ -54,7 +55,7 @@ struct reg {
 
 // A product that no later addition can absorb, whatever -ffp-contract says.
 template <class T>
-RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
+RESIDUA_OUT_OF_LINE reg<T> operator*(const reg<T>& a, const reg<T>& b)
 {
     reg<T> r;
     for (int i = 0; i < reg<T>::size; ++i) r.v[i] = a.v[i] * b.v[i];
@@ -62,66 +63,56 @@ RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
     return r;
 }
 
-RESIDUA_INLINE float sqrt1(float a) { return __builtin_sqrtf(a); }
-RESIDUA_INLINE double sqrt1(double a) { return __builtin_sqrt(a); }
-RESIDUA_INLINE float abs1(float a) { return __builtin_fabsf(a); }
-RESIDUA_INLINE double abs1(double a) { return __builtin_fabs(a); }
-RESIDUA_INLINE float round1(float a) { return __builtin_rintf(a); }
-RESIDUA_INLINE double round1(double a) { return __builtin_rint(a); }
-
-template <class T>
-RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
-{
-#if RESIDUA_UNIT_HAS_FMA
-    for (int i = 0; i < reg<T>::size; ++i) c.v[i] = fma1(a.v[i], b.v[i], c.v[i]);
-    return c;
-#else
-    return lane_by_lane_fma(a, b, c);
-#endif
-}
+RESIDUA_LANE_INLINE float sqrt1(float a) { return __builtin_sqrtf(a); }
+RESIDUA_LANE_INLINE double sqrt1(double a) { return __builtin_sqrt(a); }
+RESIDUA_LANE_INLINE float abs1(float a) { return __builtin_fabsf(a); }
+RESIDUA_LANE_INLINE double abs1(double a) { return __builtin_fabs(a); }
+RESIDUA_LANE_INLINE float round1(float a) { return __builtin_rintf(a); }
+RESIDUA_LANE_INLINE double round1(double a) { return __builtin_rint(a); }
 
 // clang-format off
-template <class T> RESIDUA_LANEWISE(reg<T>, operator+(reg<T> a, reg<T> b), static_cast<T>(a.v[i] + b.v[i]))
-template <class T> RESIDUA_LANEWISE(reg<T>, operator-(reg<T> a, reg<T> b), static_cast<T>(a.v[i] - b.v[i]))
-template <class T> RESIDUA_LANEWISE(reg<T>, operator/(reg<T> a, reg<T> b), a.v[i] / b.v[i])
-template <class T> RESIDUA_LANEWISE(reg<T>, operator-(reg<T> a), -a.v[i])
-template <class T> RESIDUA_LANEWISE(reg<T>, operator&(reg<T> a, reg<T> b), a.v[i] & b.v[i])
-template <class T> RESIDUA_LANEWISE(reg<T>, operator|(reg<T> a, reg<T> b), a.v[i] | b.v[i])
-template <class T> RESIDUA_LANEWISE(reg<T>, operator^(reg<T> a, reg<T> b), a.v[i] ^ b.v[i])
-template <int N, class T> RESIDUA_LANEWISE(reg<T>, shift_left(reg<T> a), a.v[i] << N)
-template <int N, class T> RESIDUA_LANEWISE(reg<T>, shift_right(reg<T> a), a.v[i] >> N)
+template <class T> RESIDUA_LANEWISE(reg<T>, operator+(const reg<T>& a, const reg<T>& b), static_cast<T>(a.v[i] + b.v[i]))
+template <class T> RESIDUA_LANEWISE(reg<T>, operator-(const reg<T>& a, const reg<T>& b), static_cast<T>(a.v[i] - b.v[i]))
+template <class T> RESIDUA_LANEWISE(reg<T>, operator/(const reg<T>& a, const reg<T>& b), a.v[i] / b.v[i])
+template <class T> RESIDUA_LANEWISE(reg<T>, operator-(const reg<T>& a), -a.v[i])
+template <class T> RESIDUA_LANEWISE(reg<T>, operator&(const reg<T>& a, const reg<T>& b), a.v[i] & b.v[i])
+template <class T> RESIDUA_LANEWISE(reg<T>, operator|(const reg<T>& a, const reg<T>& b), a.v[i] | b.v[i])
+template <class T> RESIDUA_LANEWISE(reg<T>, operator^(const reg<T>& a, const reg<T>& b), a.v[i] ^ b.v[i])
+template <int N, class T> RESIDUA_LANEWISE(reg<T>, shift_left(const reg<T>& a), a.v[i] << N)
+template <int N, class T> RESIDUA_LANEWISE(reg<T>, shift_right(const reg<T>& a), a.v[i] >> N)
 
-template <class T> RESIDUA_LANEWISE(reg<T>, sqrt(reg<T> a), sqrt1(a.v[i]))
-template <class T> RESIDUA_LANEWISE(reg<T>, abs(reg<T> a), abs1(a.v[i]))
-template <class T> RESIDUA_LANEWISE(reg<T>, min(reg<T> a, reg<T> b), a.v[i] < b.v[i] ? a.v[i] : b.v[i])
-template <class T> RESIDUA_LANEWISE(reg<T>, max(reg<T> a, reg<T> b), b.v[i] < a.v[i] ? a.v[i] : b.v[i])
-template <class T> RESIDUA_LANEWISE(reg<T>, round(reg<T> a), round1(a.v[i]))
+template <class T> RESIDUA_LANEWISE(reg<T>, fma(const reg<T>& a, const reg<T>& b, const reg<T>& c), fma1(a.v[i], b.v[i], c.v[i]))
+template <class T> RESIDUA_LANEWISE(reg<T>, sqrt(const reg<T>& a), sqrt1(a.v[i]))
+template <class T> RESIDUA_LANEWISE(reg<T>, abs(const reg<T>& a), abs1(a.v[i]))
+template <class T> RESIDUA_LANEWISE(reg<T>, min(const reg<T>& a, const reg<T>& b), a.v[i] < b.v[i] ? a.v[i] : b.v[i])
+template <class T> RESIDUA_LANEWISE(reg<T>, max(const reg<T>& a, const reg<T>& b), b.v[i] < a.v[i] ? a.v[i] : b.v[i])
+template <class T> RESIDUA_LANEWISE(reg<T>, round(const reg<T>& a), round1(a.v[i]))
 
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator<(reg<T> a, reg<T> b), a.v[i] < b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator<=(reg<T> a, reg<T> b), a.v[i] <= b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator==(reg<T> a, reg<T> b), !(a.v[i] < b.v[i] || b.v[i] < a.v[i]) && a.v[i] <= b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator&(reg_mask<T> a, reg_mask<T> b), a.v[i] & b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator|(reg_mask<T> a, reg_mask<T> b), a.v[i] | b.v[i])
-template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator!(reg_mask<T> a), a.v[i] ^ 1u)
-template <class T> RESIDUA_LANEWISE(reg<T>, select(reg_mask<T> m, reg<T> a, reg<T> b), m.v[i] != 0 ? a.v[i] : b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator<(const reg<T>& a, const reg<T>& b), a.v[i] < b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator<=(const reg<T>& a, const reg<T>& b), a.v[i] <= b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator==(const reg<T>& a, const reg<T>& b), !(a.v[i] < b.v[i] || b.v[i] < a.v[i]) && a.v[i] <= b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator&(const reg_mask<T>& a, const reg_mask<T>& b), a.v[i] & b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator|(const reg_mask<T>& a, const reg_mask<T>& b), a.v[i] | b.v[i])
+template <class T> RESIDUA_LANEWISE(reg_mask<T>, operator!(const reg_mask<T>& a), a.v[i] ^ 1u)
+template <class T> RESIDUA_LANEWISE(reg<T>, select(const reg_mask<T>& m, const reg<T>& a, const reg<T>& b), m.v[i] != 0 ? a.v[i] : b.v[i])
 // clang-format on
 
 #undef RESIDUA_LANEWISE
 
 template <class T>
-RESIDUA_INLINE bool any(reg_mask<T> m)
+RESIDUA_LANE_INLINE bool any(reg_mask<T> m)
 {
     bool r = false;
     for (int i = 0; i < reg<T>::size; ++i) r = r || m.v[i] != 0;
     return r;
 }
 
-RESIDUA_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return __builtin_bit_cast(reg<std::uint32_t>, a); }
-RESIDUA_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return __builtin_bit_cast(reg<std::uint64_t>, a); }
-RESIDUA_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return __builtin_bit_cast(reg<float>, a); }
-RESIDUA_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return __builtin_bit_cast(reg<double>, a); }
+RESIDUA_LANE_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return __builtin_bit_cast(reg<std::uint32_t>, a); }
+RESIDUA_LANE_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return __builtin_bit_cast(reg<std::uint64_t>, a); }
+RESIDUA_LANE_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return __builtin_bit_cast(reg<float>, a); }
+RESIDUA_LANE_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return __builtin_bit_cast(reg<double>, a); }
 
-RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
+RESIDUA_LANE_INLINE twice<reg<double>> widen(reg<float> a)
 {
     twice<reg<double>> r;
     for (int i = 0; i < reg<double>::size; ++i) {
@@ -131,7 +122,7 @@ RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
     return r;
 }
 
-RESIDUA_INLINE reg<float> narrow(twice<reg<double>> a)
+RESIDUA_LANE_INLINE reg<float> narrow(twice<reg<double>> a)
 {
     reg<float> r;
     for (int i = 0; i < reg<double>::size; ++i) {

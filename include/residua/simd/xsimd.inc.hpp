@@ -23,16 +23,16 @@ struct reg {
     static constexpr int size = static_cast<int>(batch::size);
     batch v;
 
-    RESIDUA_INLINE static reg broadcast(T x) { return {batch(x)}; }
-    RESIDUA_INLINE static reg load(const T* p) { return {batch::load_unaligned(p)}; }
-    RESIDUA_INLINE static reg load(const T* p, int n)
+    RESIDUA_LANE_INLINE static reg broadcast(T x) { return {batch(x)}; }
+    RESIDUA_LANE_INLINE static reg load(const T* p) { return {batch::load_unaligned(p)}; }
+    RESIDUA_LANE_INLINE static reg load(const T* p, int n)
     {
         lane_array<reg> buffer = {};
         for (int i = 0; i < n; ++i) buffer[i] = p[i];
         return load(buffer);
     }
-    RESIDUA_INLINE void store(T* p) const { v.store_unaligned(p); }
-    RESIDUA_INLINE void store(T* p, int n) const
+    RESIDUA_LANE_INLINE void store(T* p) const { v.store_unaligned(p); }
+    RESIDUA_LANE_INLINE void store(T* p, int n) const
     {
         lane_array<reg> buffer;
         store(buffer);
@@ -41,7 +41,7 @@ struct reg {
 };
 
 template <class To, class From>
-RESIDUA_INLINE reg<To> reinterpret(reg<From> a)
+RESIDUA_LANE_INLINE reg<To> reinterpret(reg<From> a)
 {
     using raw_from = typename reg<From>::raw;
     using raw_to = typename reg<To>::raw;
@@ -50,21 +50,21 @@ RESIDUA_INLINE reg<To> reinterpret(reg<From> a)
 
 // fused_multiply_add: xsimd's fma is not fused on AVX-512 (8.1) and, for float, on NEON (8.1 to 13.2).
 #if defined(__AVX512F__)
-RESIDUA_INLINE __m512 fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
-RESIDUA_INLINE __m512d fused(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
+RESIDUA_LANE_INLINE __m512 fused(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
+RESIDUA_LANE_INLINE __m512d fused(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
 #endif
 #if defined(__FMA__)
-RESIDUA_INLINE __m256 fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
-RESIDUA_INLINE __m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
-RESIDUA_INLINE __m128 fused(__m128 a, __m128 b, __m128 c) { return _mm_fmadd_ps(a, b, c); }
-RESIDUA_INLINE __m128d fused(__m128d a, __m128d b, __m128d c) { return _mm_fmadd_pd(a, b, c); }
+RESIDUA_LANE_INLINE __m256 fused(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }
+RESIDUA_LANE_INLINE __m256d fused(__m256d a, __m256d b, __m256d c) { return _mm256_fmadd_pd(a, b, c); }
+RESIDUA_LANE_INLINE __m128 fused(__m128 a, __m128 b, __m128 c) { return _mm_fmadd_ps(a, b, c); }
+RESIDUA_LANE_INLINE __m128d fused(__m128d a, __m128d b, __m128d c) { return _mm_fmadd_pd(a, b, c); }
 #elif defined(__aarch64__)
-RESIDUA_INLINE float32x4_t fused(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
-RESIDUA_INLINE float64x2_t fused(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmaq_f64(c, a, b); }
+RESIDUA_LANE_INLINE float32x4_t fused(float32x4_t a, float32x4_t b, float32x4_t c) { return vfmaq_f32(c, a, b); }
+RESIDUA_LANE_INLINE float64x2_t fused(float64x2_t a, float64x2_t b, float64x2_t c) { return vfmaq_f64(c, a, b); }
 #endif
 
 template <class T>
-RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
+RESIDUA_LANE_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
 {
 #if RESIDUA_UNIT_HAS_FMA
     using raw = typename reg<T>::raw;
@@ -76,25 +76,25 @@ RESIDUA_INLINE reg<T> fma(reg<T> a, reg<T> b, reg<T> c)
 
 // On NEON xsimd's division and square root of floats are refined estimates, a last bit off.
 #if defined(__aarch64__)
-RESIDUA_INLINE reg<float> operator/(reg<float> a, reg<float> b) { return {vdivq_f32(a.v, b.v)}; }
-RESIDUA_INLINE reg<double> operator/(reg<double> a, reg<double> b) { return {vdivq_f64(a.v, b.v)}; }
-RESIDUA_INLINE reg<float> sqrt(reg<float> a) { return {vsqrtq_f32(a.v)}; }
-RESIDUA_INLINE reg<double> sqrt(reg<double> a) { return {vsqrtq_f64(a.v)}; }
+RESIDUA_LANE_INLINE reg<float> operator/(reg<float> a, reg<float> b) { return {vdivq_f32(a.v, b.v)}; }
+RESIDUA_LANE_INLINE reg<double> operator/(reg<double> a, reg<double> b) { return {vdivq_f64(a.v, b.v)}; }
+RESIDUA_LANE_INLINE reg<float> sqrt(reg<float> a) { return {vsqrtq_f32(a.v)}; }
+RESIDUA_LANE_INLINE reg<double> sqrt(reg<double> a) { return {vsqrtq_f64(a.v)}; }
 #else
 template <class T>
-RESIDUA_INLINE reg<T> operator/(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> operator/(reg<T> a, reg<T> b)
 {
     return {a.v / b.v};
 }
 template <class T>
-RESIDUA_INLINE reg<T> sqrt(reg<T> a)
+RESIDUA_LANE_INLINE reg<T> sqrt(reg<T> a)
 {
     return {xsimd::sqrt(a.v)};
 }
 #endif
 
 template <class T>
-RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> operator*(reg<T> a, reg<T> b)
 {
     auto product = static_cast<typename reg<T>::raw>(a.v * b.v);
     keep_product(product);
@@ -102,54 +102,54 @@ RESIDUA_INLINE reg<T> operator*(reg<T> a, reg<T> b)
 }
 
 // clang-format off
-template <class T> RESIDUA_INLINE reg<T> operator+(reg<T> a, reg<T> b) { return {a.v + b.v}; }
-template <class T> RESIDUA_INLINE reg<T> operator-(reg<T> a, reg<T> b) { return {a.v - b.v}; }
-template <class T> RESIDUA_INLINE reg<T> operator&(reg<T> a, reg<T> b) { return {a.v & b.v}; }
-template <class T> RESIDUA_INLINE reg<T> operator|(reg<T> a, reg<T> b) { return {a.v | b.v}; }
-template <class T> RESIDUA_INLINE reg<T> operator^(reg<T> a, reg<T> b) { return {a.v ^ b.v}; }
-template <int N, class T> RESIDUA_INLINE reg<T> shift_left(reg<T> a) { return {a.v << N}; }
-template <int N, class T> RESIDUA_INLINE reg<T> shift_right(reg<T> a) { return {a.v >> N}; }
-template <class T> RESIDUA_INLINE reg<T> abs(reg<T> a) { return {xsimd::abs(a.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator+(reg<T> a, reg<T> b) { return {a.v + b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a, reg<T> b) { return {a.v - b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator&(reg<T> a, reg<T> b) { return {a.v & b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator|(reg<T> a, reg<T> b) { return {a.v | b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> operator^(reg<T> a, reg<T> b) { return {a.v ^ b.v}; }
+template <int N, class T> RESIDUA_LANE_INLINE reg<T> shift_left(reg<T> a) { return {a.v << N}; }
+template <int N, class T> RESIDUA_LANE_INLINE reg<T> shift_right(reg<T> a) { return {a.v >> N}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> abs(reg<T> a) { return {xsimd::abs(a.v)}; }
 
-template <class T> RESIDUA_INLINE reg_mask<T> operator<(reg<T> a, reg<T> b) { return {a.v < b.v}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator<=(reg<T> a, reg<T> b) { return {a.v <= b.v}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator==(reg<T> a, reg<T> b) { return {a.v == b.v}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator&(reg_mask<T> a, reg_mask<T> b) { return {a.v & b.v}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator|(reg_mask<T> a, reg_mask<T> b) { return {a.v | b.v}; }
-template <class T> RESIDUA_INLINE reg_mask<T> operator!(reg_mask<T> a) { return {!a.v}; }
-template <class T> RESIDUA_INLINE bool any(reg_mask<T> m) { return xsimd::any(m.v); }
-template <class T> RESIDUA_INLINE reg<T> select(reg_mask<T> m, reg<T> a, reg<T> b) { return {xsimd::select(m.v, a.v, b.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator<(reg<T> a, reg<T> b) { return {a.v < b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator<=(reg<T> a, reg<T> b) { return {a.v <= b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator==(reg<T> a, reg<T> b) { return {a.v == b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator&(reg_mask<T> a, reg_mask<T> b) { return {a.v & b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator|(reg_mask<T> a, reg_mask<T> b) { return {a.v | b.v}; }
+template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator!(reg_mask<T> a) { return {!a.v}; }
+template <class T> RESIDUA_LANE_INLINE bool any(reg_mask<T> m) { return xsimd::any(m.v); }
+template <class T> RESIDUA_LANE_INLINE reg<T> select(reg_mask<T> m, reg<T> a, reg<T> b) { return {xsimd::select(m.v, a.v, b.v)}; }
 
-RESIDUA_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return reinterpret<std::uint32_t>(a); }
-RESIDUA_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return reinterpret<std::uint64_t>(a); }
-RESIDUA_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return reinterpret<float>(a); }
-RESIDUA_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return reinterpret<double>(a); }
+RESIDUA_LANE_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return reinterpret<std::uint32_t>(a); }
+RESIDUA_LANE_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return reinterpret<std::uint64_t>(a); }
+RESIDUA_LANE_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return reinterpret<float>(a); }
+RESIDUA_LANE_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return reinterpret<double>(a); }
 
 // The sign bit flipped, of a zero and a NaN too.
-RESIDUA_INLINE reg<float> operator-(reg<float> a) { return from_bits(to_bits(a) ^ reg<std::uint32_t>::broadcast(0x80000000u)); }
-RESIDUA_INLINE reg<double> operator-(reg<double> a) { return from_bits(to_bits(a) ^ reg<std::uint64_t>::broadcast(0x8000000000000000u)); }
+RESIDUA_LANE_INLINE reg<float> operator-(reg<float> a) { return from_bits(to_bits(a) ^ reg<std::uint32_t>::broadcast(0x80000000u)); }
+RESIDUA_LANE_INLINE reg<double> operator-(reg<double> a) { return from_bits(to_bits(a) ^ reg<std::uint64_t>::broadcast(0x8000000000000000u)); }
 // clang-format on
 
 // On x86 min(a, b) is a < b ? a : b to the letter; elsewhere the comparison says so.
 #if defined(__SSE2__)
 template <class T>
-RESIDUA_INLINE reg<T> min(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> min(reg<T> a, reg<T> b)
 {
     return {xsimd::min(a.v, b.v)};
 }
 template <class T>
-RESIDUA_INLINE reg<T> max(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> max(reg<T> a, reg<T> b)
 {
     return {xsimd::max(a.v, b.v)};
 }
 #else
 template <class T>
-RESIDUA_INLINE reg<T> min(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> min(reg<T> a, reg<T> b)
 {
     return select(a < b, a, b);
 }
 template <class T>
-RESIDUA_INLINE reg<T> max(reg<T> a, reg<T> b)
+RESIDUA_LANE_INLINE reg<T> max(reg<T> a, reg<T> b)
 {
     return select(b < a, a, b);
 }
@@ -157,7 +157,7 @@ RESIDUA_INLINE reg<T> max(reg<T> a, reg<T> b)
 
 // Adding and taking away 1.5 * 2^23 (2^52) rounds to an integer as the hardware rounds; what is larger has no fraction.
 template <class T>
-RESIDUA_INLINE reg<T> round(reg<T> a)
+RESIDUA_LANE_INLINE reg<T> round(reg<T> a)
 {
 #if defined(__SSE4_1__) || defined(__aarch64__)
     return {xsimd::nearbyint(a.v)};
@@ -170,7 +170,7 @@ RESIDUA_INLINE reg<T> round(reg<T> a)
 #endif
 }
 
-RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
+RESIDUA_LANE_INLINE twice<reg<double>> widen(reg<float> a)
 {
     lane_array<reg<float>> in;
     lane_array<twice<reg<double>>> out;
@@ -179,7 +179,7 @@ RESIDUA_INLINE twice<reg<double>> widen(reg<float> a)
     return twice<reg<double>>::load(out);
 }
 
-RESIDUA_INLINE reg<float> narrow(twice<reg<double>> a)
+RESIDUA_LANE_INLINE reg<float> narrow(twice<reg<double>> a)
 {
     lane_array<twice<reg<double>>> in;
     lane_array<reg<float>> out;
