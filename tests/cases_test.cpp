@@ -19,8 +19,7 @@
 #include <immintrin.h>
 #endif
 
-#include <residua/residua.hpp>
-
+#include "support/api.hpp"
 #include "support/memory.hpp"
 #include "support/reference.hpp"
 #include "support/ulp.hpp"
@@ -44,37 +43,37 @@ constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 std::vector<float> rms_norm(const std::vector<float>& x, float eps)
 {
     std::vector<float> y(x.size());
-    residua::rms_norm(y, x, std::vector<float>(x.size(), 1.0F), {.eps = eps});
+    api::rms_norm(y, x, std::vector<float>(x.size(), 1.0F), {.eps = eps});
     return y;
 }
 float silu(float x)
 {
     std::array<float, 1> y{x};
-    residua::silu(y, y);
+    api::silu(y, y);
     return y[0];
 }
 float sigmoid(float x)
 {
     std::array<float, 1> y{x};
-    residua::sigmoid(y, y);
+    api::sigmoid(y, y);
     return y[0];
 }
 float swiglu(float gate, float up)
 {
     std::array<float, 1> y{gate};
-    residua::swiglu(y, y, std::array{up});
+    api::swiglu(y, y, std::array{up});
     return y[0];
 }
 float clamped_swiglu(float gate, float up, float limit)
 {
     std::array<float, 1> y{gate};
-    residua::clamped_swiglu(y, y, std::array{up}, {.limit = limit});
+    api::clamped_swiglu(y, y, std::array{up}, {.limit = limit});
     return y[0];
 }
 float gpt_oss_swiglu(float gate, float up)
 {
     std::array<float, 1> y{gate};
-    residua::gpt_oss_swiglu(y, y, std::array{up});
+    api::gpt_oss_swiglu(y, y, std::array{up});
     return y[0];
 }
 
@@ -108,7 +107,7 @@ TEST(range_and_eps, A4_rows_of_zeros)
             std::vector<double> y(n, 1.0);
             std::feclearexcept(FE_ALL_EXCEPT);
             const auto narrow = rms_norm(zeros, eps);
-            residua::rms_norm(y, wide_zeros, residua::no_weight, {.eps = static_cast<double>(eps)});
+            api::rms_norm(y, wide_zeros, api::no_weight, {.eps = static_cast<double>(eps)});
             EXPECT_EQ(std::fetestexcept(FE_INVALID | FE_DIVBYZERO), 0);
             EXPECT_TRUE(ulp::all_same_bits(narrow, zeros));
             EXPECT_TRUE(ulp::all_same_bits(y, wide_zeros));
@@ -144,13 +143,13 @@ TEST(special_values, C1_a_nan_goes_through_the_gate)
             std::vector<float> x(n, 1.0F);
             x[where] = nan;
             std::vector<float> y(n);
-            residua::sigmoid(y, x);
+            api::sigmoid(y, x);
             EXPECT_TRUE(std::isnan(y[where]));
-            residua::silu(y, x);
+            api::silu(y, x);
             EXPECT_TRUE(std::isnan(y[where]));
-            residua::exp(y, x);
+            api::exp(y, x);
             EXPECT_TRUE(std::isnan(y[where]));
-            residua::swiglu(y, x, std::vector<float>(n, 1.0F));
+            api::swiglu(y, x, std::vector<float>(n, 1.0F));
             EXPECT_TRUE(std::isnan(y[where]));
         }
     }
@@ -163,7 +162,7 @@ TEST(special_values, C2_a_nan_goes_through_the_clamps)
         EXPECT_TRUE(std::isnan(clamped_swiglu(gate, up, 7)));
         EXPECT_TRUE(std::isnan(gpt_oss_swiglu(gate, up)));
         std::array<float, 1> y{};
-        residua::situ_glu(y, std::array{gate}, std::array{up});
+        api::situ_glu(y, std::array{gate}, std::array{up});
         EXPECT_TRUE(std::isnan(y[0]));
     }
 }
@@ -195,14 +194,12 @@ TEST(special_values, C7_a_nan_stays_in_its_row)
     reference::random random{1};
     const auto x = random.row<float>(9 * n);
     std::vector<float> clean(9 * n);
-    residua::rms_norm(residua::rows{clean.data(), 9, n}, residua::rows{x.data(), 9, n}, residua::no_weight,
-                      {.eps = 1e-6F});
+    api::rms_norm(api::rows{clean.data(), 9, n}, api::rows{x.data(), 9, n}, api::no_weight, {.eps = 1e-6F});
     for (std::size_t k = 0; k < 9; ++k) {
         auto hit = x;
         hit[k * n + 700] = nan;
         std::vector<float> y(9 * n);
-        residua::rms_norm(residua::rows{y.data(), 9, n}, residua::rows{hit.data(), 9, n}, residua::no_weight,
-                          {.eps = 1e-6F});
+        api::rms_norm(api::rows{y.data(), 9, n}, api::rows{hit.data(), 9, n}, api::no_weight, {.eps = 1e-6F});
         auto expected = clean;
         for (std::size_t j = 0; j < n; ++j) expected[k * n + j] = nan;
         EXPECT_TRUE(ulp::all_same_bits(y, expected));
@@ -220,17 +217,17 @@ TEST(special_values, C9_a_signalling_nan_becomes_a_quiet_one)
     const auto quiet = [&] {
         return std::isnan(y[17]) && (std::bit_cast<std::uint32_t>(y[17]) & 0x00400000U) != 0;
     };
-    residua::exp(y, x);
+    api::exp(y, x);
     EXPECT_TRUE(quiet());
-    residua::tanh(y, x);
+    api::tanh(y, x);
     EXPECT_TRUE(quiet());
-    residua::sigmoid(y, x);
+    api::sigmoid(y, x);
     EXPECT_TRUE(quiet());
-    residua::silu(y, x);
+    api::silu(y, x);
     EXPECT_TRUE(quiet());
-    residua::rms_norm(y, x, residua::no_weight, {.eps = 1e-6F});
+    api::rms_norm(y, x, api::no_weight, {.eps = 1e-6F});
     EXPECT_TRUE(quiet());
-    residua::scale(y, x, 2.0F);
+    api::scale(y, x, 2.0F);
     EXPECT_TRUE(quiet());
 }
 
@@ -303,7 +300,7 @@ TEST(swiglu_forms, E7_halves_side_by_side)
 {
     const std::array<float, 4> row{1, 3, 2, 4};
     std::array<float, 2> y{};
-    residua::swiglu(y, std::span{row}.first<2>(), std::span{row}.last<2>());
+    api::swiglu(y, std::span{row}.first<2>(), std::span{row}.last<2>());
     EXPECT_TRUE(near(y[0], 0x3fbb26a8));
     EXPECT_TRUE(near(y[1], 0x4136e4ec));
 }
@@ -331,17 +328,17 @@ TYPED_TEST(memory_access, F1_every_length_and_nothing_beside_it)
         };
         const auto wide_x = reference::widen(x);
         const auto wide_w = reference::widen(w);
-        residua::rms_norm(y.view(), x, w, {.eps = T(1e-6)});
+        api::rms_norm(y.view(), x, w, {.eps = T(1e-6)});
         const auto normed = reference::rms_norm(wide_x, wide_w, wide(T(1e-6)));
         check("rms_norm", [&](std::size_t j) { return normed[j]; });
-        residua::swiglu(y.view(), x, w);
+        api::swiglu(y.view(), x, w);
         check("swiglu", [&](std::size_t j) { return reference::swiglu(wide_x[j], wide_w[j]); });
-        residua::softmax(y.view(), x);
+        api::softmax(y.view(), x);
         const auto shares = reference::softmax(wide_x);
         check("softmax", [&](std::size_t j) { return shares[j]; });
-        residua::residual_add(y.view(), x, w, T(0.25));
+        api::residual_add(y.view(), x, w, T(0.25));
         check("residual_add", [&](std::size_t j) { return wide_x[j] + wide_w[j] / 4; });
-        residua::tanh(y.view(), x);
+        api::tanh(y.view(), x);
         check("tanh", [&](std::size_t j) { return reference::tanh(wide_x[j]); });
     }
 }
@@ -365,41 +362,41 @@ TYPED_TEST(memory_access, F2_operands_between_pages_that_are_not_there)
             const auto dy = put(2, random.row<T>(n));
             const auto y = put(3, std::vector<T>(n));
             const auto dw = put(4, std::vector<T>(n));
-            residua::exp(y, x);
-            residua::log(y, x);
-            residua::tanh(y, x);
-            residua::sigmoid(y, x);
-            residua::silu(y, x);
-            residua::cos_2pi(y, x);
-            residua::softmax(y, x);
-            residua::tanh_vjp_from_output(y, x, dy);
-            residua::box_muller(y, x, dy);
-            residua::residual_add(y, x, dy);
-            residua::scale(y, x, T(3));
-            residua::swiglu(y, x, dy);
-            residua::clamped_swiglu(y, x, dy, {.limit = T(1)});
-            residua::gpt_oss_swiglu(y, x, dy);
-            residua::situ_glu(y, x, dy);
-            residua::rms_norm(y, x, residua::no_weight, {.eps = T(1e-6)});
-            residua::rms_norm(y, x, w, {.eps = T(1e-6)});
-            residua::rms_norm(y, x, residua::zero_centered(w), {.eps = T(1e-6)});
-            residua::rms_norm_vjp(y, dw, x, w, dy, {.eps = T(1e-6)});
-            EXPECT_TRUE(std::isfinite(residua::dot(x, dy)));
-            EXPECT_TRUE(std::isfinite(residua::rms(x)));
+            api::exp(y, x);
+            api::log(y, x);
+            api::tanh(y, x);
+            api::sigmoid(y, x);
+            api::silu(y, x);
+            api::cos_2pi(y, x);
+            api::softmax(y, x);
+            api::tanh_vjp_from_output(y, x, dy);
+            api::box_muller(y, x, dy);
+            api::residual_add(y, x, dy);
+            api::scale(y, x, T(3));
+            api::swiglu(y, x, dy);
+            api::clamped_swiglu(y, x, dy, {.limit = T(1)});
+            api::gpt_oss_swiglu(y, x, dy);
+            api::situ_glu(y, x, dy);
+            api::rms_norm(y, x, api::no_weight, {.eps = T(1e-6)});
+            api::rms_norm(y, x, w, {.eps = T(1e-6)});
+            api::rms_norm(y, x, api::zero_centered(w), {.eps = T(1e-6)});
+            api::rms_norm_vjp(y, dw, x, w, dy, {.eps = T(1e-6)});
+            EXPECT_TRUE(std::isfinite(api::dot(x, dy)));
+            EXPECT_TRUE(std::isfinite(api::rms(x)));
             if (n * 4 * sizeof(T) <= 4096) {
                 const auto matrix = put(5, random.row<T>(4 * n));
-                const residua::rows<T> four_by_n{matrix.data(), 4, n};
+                const api::rows<T> four_by_n{matrix.data(), 4, n};
                 std::array<T, 4> four{};
-                residua::matvec(four, four_by_n, x);
-                residua::matvec_transposed(y, four_by_n, four);
-                residua::matvec(y, residua::rows<T>{matrix.data(), n, 4}, four);
-                residua::matvec_transposed(four, residua::rows<T>{matrix.data(), n, 4}, x);
+                api::matvec(four, four_by_n, x);
+                api::matvec_transposed(y, four_by_n, four);
+                api::matvec(y, api::rows<T>{matrix.data(), n, 4}, four);
+                api::matvec_transposed(four, api::rows<T>{matrix.data(), n, 4}, x);
             }
             // The rows that leave the range of T go another way.
             std::vector<T> huge(n, std::numeric_limits<T>::max());
             const auto out_of_range = put(0, huge);
-            residua::rms_norm(y, out_of_range, w, {.eps = T(1e-6)});
-            residua::rms_norm_vjp(y, dw, out_of_range, w, dy, {.eps = T(1e-6)});
+            api::rms_norm(y, out_of_range, w, {.eps = T(1e-6)});
+            api::rms_norm_vjp(y, dw, out_of_range, w, dy, {.eps = T(1e-6)});
         }
     }
 }
@@ -416,7 +413,7 @@ TYPED_TEST(memory_access, F3_every_operand_has_its_own_stride)
     const auto f = random.row<T>(count * n);
     const auto dy = random.row<T>(count * n);
     const auto w = random.row<T>(n);
-    const auto packed = [&](std::vector<T>& v) { return residua::rows<T>{v.data(), count, n}; };
+    const auto packed = [&](std::vector<T>& v) { return api::rows<T>{v.data(), count, n}; };
     auto packed_x = x;
     auto packed_f = f;
     auto packed_dy = dy;
@@ -424,9 +421,9 @@ TYPED_TEST(memory_access, F3_every_operand_has_its_own_stride)
     std::vector<T> out(count * n);
     std::vector<T> dx(count * n);
     std::vector<T> dw(n);
-    residua::residual_add(packed(sum), packed(packed_x), packed(packed_f));
-    residua::rms_norm(packed(out), packed(sum), w, {.eps = T(1e-6)});
-    residua::rms_norm_vjp(packed(dx), dw, packed(sum), w, packed(packed_dy), {.eps = T(1e-6)});
+    api::residual_add(packed(sum), packed(packed_x), packed(packed_f));
+    api::rms_norm(packed(out), packed(sum), w, {.eps = T(1e-6)});
+    api::rms_norm_vjp(packed(dx), dw, packed(sum), w, packed(packed_dy), {.eps = T(1e-6)});
 
     memory::strided<T> in(x, count, n, 10);
     memory::strided<T> residual(f, count, n, 13);
@@ -435,9 +432,9 @@ TYPED_TEST(memory_access, F3_every_operand_has_its_own_stride)
     memory::strided<T> grad(dy, count, n, 11);
     memory::strided<T> grad_out(count, n, 8);
     std::vector<T> dw_strided(n);
-    residua::residual_add(residual_out.view(), in.view(), residual.view());
-    residua::rms_norm(y.view(), residual_out.view(), w, {.eps = T(1e-6)});
-    residua::rms_norm_vjp(grad_out.view(), dw_strided, residual_out.view(), w, grad.view(), {.eps = T(1e-6)});
+    api::residual_add(residual_out.view(), in.view(), residual.view());
+    api::rms_norm(y.view(), residual_out.view(), w, {.eps = T(1e-6)});
+    api::rms_norm_vjp(grad_out.view(), dw_strided, residual_out.view(), w, grad.view(), {.eps = T(1e-6)});
     EXPECT_TRUE(ulp::all_same_bits(residual_out.packed(), sum));
     EXPECT_TRUE(ulp::all_same_bits(y.packed(), out));
     EXPECT_TRUE(ulp::all_same_bits(grad_out.packed(), dx));
@@ -460,8 +457,8 @@ TYPED_TEST(memory_access, F5_H3_any_alignment_of_any_operand)
     std::vector<T> y(n);
     std::vector<T> dx(n);
     std::vector<T> dw(n);
-    residua::swiglu(y, gate, up);
-    residua::rms_norm_vjp(dx, dw, gate, up, up, {.eps = T(1e-6)});
+    api::swiglu(y, gate, up);
+    api::rms_norm_vjp(dx, dw, gate, up, up, {.eps = T(1e-6)});
     for (std::size_t moved = 0; moved < 4; ++moved) {
         for (std::size_t shift = 0; shift < 16; ++shift) {
             const auto shift_of = [&](std::size_t operand) { return operand == moved ? shift : std::size_t{0}; };
@@ -469,9 +466,9 @@ TYPED_TEST(memory_access, F5_H3_any_alignment_of_any_operand)
             memory::shifted<T> v(up, shift_of(1));
             memory::shifted<T> out(std::vector<T>(n), shift_of(2));
             memory::shifted<T> sum(std::vector<T>(n), shift_of(3));
-            residua::swiglu(out.view(), g.view(), v.view());
+            api::swiglu(out.view(), g.view(), v.view());
             EXPECT_TRUE(ulp::all_same_bits(out.view(), y));
-            residua::rms_norm_vjp(out.view(), sum.view(), g.view(), v.view(), v.view(), {.eps = T(1e-6)});
+            api::rms_norm_vjp(out.view(), sum.view(), g.view(), v.view(), v.view(), {.eps = T(1e-6)});
             EXPECT_TRUE(ulp::all_same_bits(out.view(), dx));
             EXPECT_TRUE(ulp::all_same_bits(sum.view(), dw));
         }
@@ -483,18 +480,18 @@ TYPED_TEST(memory_access, F8_nothing_to_do_raises_nothing)
 {
     using T = TypeParam;
     std::vector<T> dw(3, T(42));
-    const residua::rows<T> no_rows{nullptr, 0, 3};
+    const api::rows<T> no_rows{nullptr, 0, 3};
     std::feclearexcept(FE_ALL_EXCEPT);
-    residua::rms_norm(no_rows, no_rows, residua::no_weight, {.eps = T(0)});
-    residua::rms_norm_vjp(no_rows, dw, no_rows, residua::no_weight, no_rows,
-                          {.eps = T(0), .dw = residua::weight_gradient::accumulate});
-    residua::swiglu(no_rows, no_rows, no_rows);
-    residua::softmax(no_rows, no_rows);
-    EXPECT_EQ(residua::rms(no_rows), T(0));
-    EXPECT_EQ(residua::dot(no_rows, no_rows), T(0));
+    api::rms_norm(no_rows, no_rows, api::no_weight, {.eps = T(0)});
+    api::rms_norm_vjp(no_rows, dw, no_rows, api::no_weight, no_rows,
+                      {.eps = T(0), .dw = api::weight_gradient::accumulate});
+    api::swiglu(no_rows, no_rows, no_rows);
+    api::softmax(no_rows, no_rows);
+    EXPECT_EQ(api::rms(no_rows), T(0));
+    EXPECT_EQ(api::dot(no_rows, no_rows), T(0));
     EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0);
     EXPECT_EQ(dw, std::vector<T>(3, T(42)));
-    residua::rms_norm_vjp(no_rows, dw, no_rows, residua::no_weight, no_rows, {.eps = T(0)});
+    api::rms_norm_vjp(no_rows, dw, no_rows, api::no_weight, no_rows, {.eps = T(0)});
     EXPECT_EQ(dw, std::vector<T>(3, T(0)));
 }
 
@@ -516,12 +513,12 @@ TEST(backward, G1_the_term_of_the_root)
     const std::vector<float> x{1, 2, 3, 4};
     const std::vector<float> ones(4, 1.0F);
     std::vector<float> dx(4);
-    residua::rms_norm_vjp(dx, x, ones, ones, {.eps = 1e-5F});
+    api::rms_norm_vjp(dx, x, ones, ones, {.eps = 1e-5F});
     expect_gradient(dx, gradient_of_1_2_3_4, 0.36514813);
 
     std::vector<float> dw(4);
-    residua::rms_norm_vjp(dx, dw, std::vector<float>{2, -1, 3, 0.5F}, std::vector<float>{1, 0.5F, -2, 0},
-                          std::vector<float>{0.25F, 1, -0.5F, 4}, {.eps = 1e-5F});
+    api::rms_norm_vjp(dx, dw, std::vector<float>{2, -1, 3, 0.5F}, std::vector<float>{1, 0.5F, -2, 0},
+                      std::vector<float>{0.25F, 1, -0.5F, 4}, {.eps = 1e-5F});
     expect_gradient(dx, {-0.0906251445, 0.376445204, 0.1951949, -0.0557695478}, 0.5298122);
     const std::array<float, 4> right{0.2649061F, -0.52981220F, -0.79471830F, 1.05962440F};
     for (std::size_t j = 0; j < 4; ++j) EXPECT_TRUE(near(dw[j], std::bit_cast<std::uint32_t>(right[j]), 4));
@@ -532,10 +529,10 @@ TEST(backward, G2_dx_over_dy)
 {
     const std::vector<float> x{1, 0, 0, 0};
     auto dy = x;
-    residua::rms_norm_vjp(dy, x, std::vector<float>(4, 1.0F), dy, {.eps = 1e-4F});
+    api::rms_norm_vjp(dy, x, std::vector<float>(4, 1.0F), dy, {.eps = 1e-4F});
     expect_gradient(dy, {7.9952023e-04, 0, 0, 0}, 1.99960012);
     auto both = x;
-    residua::rms_norm_vjp(both, both, std::vector<float>(4, 1.0F), both, {.eps = 1e-4F});
+    api::rms_norm_vjp(both, both, std::vector<float>(4, 1.0F), both, {.eps = 1e-4F});
     EXPECT_TRUE(ulp::all_same_bits(both, dy)) << "x, dy and dx may all be one";
 }
 
@@ -546,10 +543,10 @@ TEST(backward, G3_the_zero_centered_weight)
     const std::vector<float> ones(4, 1.0F);
     std::vector<float> dx(4);
     std::vector<float> dw(4);
-    residua::rms_norm_vjp(dx, dw, x, residua::zero_centered(std::vector<float>(4, 0.0F)), ones, {.eps = 1e-5F});
+    api::rms_norm_vjp(dx, dw, x, api::zero_centered(std::vector<float>(4, 0.0F)), ones, {.eps = 1e-5F});
     expect_gradient(dx, gradient_of_1_2_3_4, 0.36514813);
     std::vector<float> plain_dw(4);
-    residua::rms_norm_vjp(dx, plain_dw, x, ones, ones, {.eps = 1e-5F});
+    api::rms_norm_vjp(dx, plain_dw, x, ones, ones, {.eps = 1e-5F});
     EXPECT_TRUE(ulp::all_same_bits(dw, plain_dw));
 }
 
@@ -561,8 +558,8 @@ TEST(backward, G5_dw_over_many_rows)
     std::vector<float> dy(4097, 0.5F);
     dy[0] = 256;
     std::vector<float> dw(1);
-    residua::rms_norm_vjp(residua::rows{dy.data(), 4097, 1}, dw, residua::rows<const float>{x.data(), 4097, 1},
-                          residua::no_weight, residua::rows{dy.data(), 4097, 1}, {.eps = 0.0F});
+    api::rms_norm_vjp(api::rows{dy.data(), 4097, 1}, dw, api::rows<const float>{x.data(), 4097, 1}, api::no_weight,
+                      api::rows{dy.data(), 4097, 1}, {.eps = 0.0F});
     EXPECT_EQ(dw[0], 2304.0F);
 }
 
@@ -571,8 +568,8 @@ TEST(backward, G7_a_row_of_zeros)
 {
     std::vector<float> dw(4);
     std::vector<float> dx(4);
-    residua::rms_norm_vjp(dx, dw, std::vector<float>(4, 0.0F), std::vector<float>(4, 1.0F),
-                          std::vector<float>{1, 2, -3, 4}, {.eps = 1e-6F});
+    api::rms_norm_vjp(dx, dw, std::vector<float>(4, 0.0F), std::vector<float>(4, 1.0F),
+                      std::vector<float>{1, 2, -3, 4}, {.eps = 1e-6F});
     expect_gradient(dx, {1000, 2000, -3000, 4000}, 4000);
     EXPECT_TRUE(ulp::all_same_bits(dw, std::vector<float>(4)));
 }
@@ -583,7 +580,7 @@ TEST(backward, G15_what_eps_leaves_of_the_radial_gradient)
     const std::vector<double> x{1, 2, 3, 4};
     const double eps = 1e-5;
     std::vector<double> dx(4);
-    residua::rms_norm_vjp(dx, x, residua::no_weight, x, {.eps = eps});
+    api::rms_norm_vjp(dx, x, api::no_weight, x, {.eps = eps});
     const double unit = static_cast<double>(ulp::unit<double>(4 / std::sqrt(7.5L)));
     for (std::size_t j = 0; j < 4; ++j) {
         const wide e = wide(eps);
@@ -604,13 +601,13 @@ TYPED_TEST(memory_access, H1_a_row_in_a_batch_is_the_row_alone)
     const auto x = random.row<T>(64 * n);
     const auto w = random.row<T>(n);
     std::vector<T> all(64 * n);
-    residua::rms_norm(residua::rows{all.data(), 64, n}, residua::rows{x.data(), 64, n}, w, {.eps = T(1e-6)});
+    api::rms_norm(api::rows{all.data(), 64, n}, api::rows{x.data(), 64, n}, w, {.eps = T(1e-6)});
     for (const std::size_t count : std::vector<std::size_t>{1, 2, 3, 7, 33}) {
         std::vector<T> part(64 * n);
         for (std::size_t i = 0; i < 64; i += count) {
             const std::size_t some = std::min(count, 64 - i);
-            residua::rms_norm(residua::rows{part.data() + i * n, some, n}, residua::rows{x.data() + i * n, some, n},
-                              w, {.eps = T(1e-6)});
+            api::rms_norm(api::rows{part.data() + i * n, some, n}, api::rows{x.data() + i * n, some, n}, w,
+                          {.eps = T(1e-6)});
         }
         EXPECT_TRUE(ulp::all_same_bits(part, all));
     }
@@ -622,12 +619,12 @@ TYPED_TEST(memory_access, H2_body_and_tail_agree)
     using T = TypeParam;
     for (const T value : {T(0.3), T(-1.2784645), T(-90), T(7)}) {
         std::vector<T> alone(1);
-        residua::silu(alone, std::vector<T>{value});
+        api::silu(alone, std::vector<T>{value});
         for (std::size_t n = 1; n <= 70; ++n) {
             std::vector<T> y(n);
-            residua::silu(y, std::vector<T>(n, value));
+            api::silu(y, std::vector<T>(n, value));
             EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, alone[0])));
-            residua::rms_norm(y, std::vector<T>(n, value), residua::no_weight, {.eps = T(1e-6)});
+            api::rms_norm(y, std::vector<T>(n, value), api::no_weight, {.eps = T(1e-6)});
             EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, y[0])));
         }
     }
@@ -655,15 +652,15 @@ template <class T>
 std::vector<std::vector<T>> results(const std::vector<T>& x, const std::vector<T>& w)
 {
     std::vector<std::vector<T>> all(9, std::vector<T>(x.size()));
-    residua::exp(all[0], x);
-    residua::log(all[1], w);
-    residua::tanh(all[2], x);
-    residua::sigmoid(all[3], x);
-    residua::silu(all[4], x);
-    residua::swiglu(all[5], x, w);
-    residua::rms_norm(all[6], x, w, {.eps = T(1e-6)});
-    residua::softmax(all[7], x);
-    residua::gpt_oss_swiglu(all[8], x, w);
+    api::exp(all[0], x);
+    api::log(all[1], w);
+    api::tanh(all[2], x);
+    api::sigmoid(all[3], x);
+    api::silu(all[4], x);
+    api::swiglu(all[5], x, w);
+    api::rms_norm(all[6], x, w, {.eps = T(1e-6)});
+    api::softmax(all[7], x);
+    api::gpt_oss_swiglu(all[8], x, w);
     return all;
 }
 

@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <residua/residua.hpp>
-
+#include "support/api.hpp"
 #include "support/memory.hpp"
 #include "support/reference.hpp"
 #include "support/ulp.hpp"
@@ -57,7 +56,7 @@ using elementwise = void (*)(std::vector<T>&, const std::vector<T>&);
     template <class T>                                           \
     void call_##name(std::vector<T>& y, const std::vector<T>& x) \
     {                                                            \
-        residua::name(y, x);                                     \
+        api::name(y, x);                                         \
     }
 RESIDUA_TESTS_CALL(exp)
 RESIDUA_TESTS_CALL(log)
@@ -294,7 +293,7 @@ TYPED_TEST(elementary, tanh_vjp_takes_two_roundings)
     y.insert(y.end(), {T(1), T(-1), T(0), std::nextafter(T(1), T(0))});
     const auto dy = random.row<T>(y.size(), -3, 3);
     std::vector<T> dx(y.size());
-    residua::tanh_vjp_from_output(dx, y, dy);
+    api::tanh_vjp_from_output(dx, y, dy);
     ulp::worst seen;
     for (std::size_t j = 0; j < y.size(); ++j) {
         seen.see(dx[j], wide(dy[j]) * ((1 - wide(y[j])) * (1 + wide(y[j]))), wide(y[j]), wide(dy[j]));
@@ -302,10 +301,10 @@ TYPED_TEST(elementary, tanh_vjp_takes_two_roundings)
     ulp::expect_within<T>(seen, 1.5, "tanh_vjp_from_output");
 
     auto in_place = dy;
-    residua::tanh_vjp_from_output(in_place, y, in_place);
+    api::tanh_vjp_from_output(in_place, y, in_place);
     EXPECT_TRUE(ulp::all_same_bits(in_place, dx));
     in_place = y;
-    residua::tanh_vjp_from_output(in_place, in_place, dy);
+    api::tanh_vjp_from_output(in_place, in_place, dy);
     EXPECT_TRUE(ulp::all_same_bits(in_place, dx));
 }
 
@@ -374,7 +373,7 @@ TYPED_TEST(elementary, box_muller_is_its_formula_and_gives_unit_normals)
     first[0] = 0;
     first[1] = T(1e-13);
     std::vector<T> z(first.size());
-    residua::box_muller(z, first, second);
+    api::box_muller(z, first, second);
     wide mean = 0;
     wide square = 0;
     for (std::size_t j = 0; j < z.size(); ++j) {
@@ -410,9 +409,9 @@ wide_row factors(const std::vector<T>& w, kind k)
 template <class Y, class X, class T>
 void rms_norm(Y&& y, const X& x, const std::vector<T>& w, kind k, T eps)
 {
-    if (k == kind::none) residua::rms_norm(y, x, residua::no_weight, {.eps = eps});
-    if (k == kind::plain) residua::rms_norm(y, x, w, {.eps = eps});
-    if (k == kind::zero_centered) residua::rms_norm(y, x, residua::zero_centered(w), {.eps = eps});
+    if (k == kind::none) api::rms_norm(y, x, api::no_weight, {.eps = eps});
+    if (k == kind::plain) api::rms_norm(y, x, w, {.eps = eps});
+    if (k == kind::zero_centered) api::rms_norm(y, x, api::zero_centered(w), {.eps = eps});
 }
 
 template <class T>
@@ -494,11 +493,11 @@ TYPED_TEST(norms, rms_norm_does_not_depend_on_scale_when_eps_is_0)
         const auto x = random.row<T>(n, 1, 2);
         const auto w = random.row<T>(n);
         std::vector<T> y(n);
-        residua::rms_norm(y, x, w, {.eps = T(0)});
+        api::rms_norm(y, x, w, {.eps = T(0)});
         for (int e = std::numeric_limits<T>::min_exponent; e < std::numeric_limits<T>::max_exponent - 1; ++e) {
             auto scaled = x;
             for (T& v : scaled) v = std::ldexp(v, e);
-            residua::rms_norm(scaled, scaled, w, {.eps = T(0)});
+            api::rms_norm(scaled, scaled, w, {.eps = T(0)});
             ASSERT_TRUE(ulp::all_same_bits(scaled, y)) << "n = " << n << ", x times 2^" << e;
         }
     }
@@ -511,18 +510,18 @@ TYPED_TEST(norms, rms_norm_of_zeros_nans_and_infinities)
     for (std::size_t n = 1; n <= 70; ++n) {
         const std::vector<T> w(n, T(2));
         std::vector<T> y(n, T(5));
-        residua::rms_norm(y, std::vector<T>(n, T(0)), w, {.eps = T(1e-6)});
+        api::rms_norm(y, std::vector<T>(n, T(0)), w, {.eps = T(1e-6)});
         EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, T(0))));
-        residua::rms_norm(y, std::vector<T>(n, T(0)), w, {.eps = T(0)});
+        api::rms_norm(y, std::vector<T>(n, T(0)), w, {.eps = T(0)});
         EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, nan<T>)));
         for (std::size_t where = 0; where < n; ++where) {
             std::vector<T> x(n, T(3));
             x[where] = nan<T>;
-            residua::rms_norm(y, x, w, {.eps = T(1e-6)});
+            api::rms_norm(y, x, w, {.eps = T(1e-6)});
             EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, nan<T>)));
             for (const T huge : {inf, -inf}) {
                 x[where] = huge;
-                residua::rms_norm(y, x, w, {.eps = T(1e-6)});
+                api::rms_norm(y, x, w, {.eps = T(1e-6)});
                 std::vector<T> expected(n, T(0));
                 expected[where] = nan<T>;
                 EXPECT_TRUE(ulp::all_same_bits(y, expected)) << "n = " << n << ", infinity at " << where;
@@ -538,10 +537,10 @@ TYPED_TEST(norms, a_nan_or_infinity_beside_huge_numbers)
         std::vector<T> x(n, std::numeric_limits<T>::max());
         std::vector<T> y(n);
         x[n / 2] = nan<T>;
-        residua::rms_norm(y, x, residua::no_weight, {.eps = T(1e-6)});
+        api::rms_norm(y, x, api::no_weight, {.eps = T(1e-6)});
         EXPECT_TRUE(ulp::all_same_bits(y, std::vector<T>(n, nan<T>)));
         x[n / 2] = infinity<T>;
-        residua::rms_norm(y, x, residua::no_weight, {.eps = T(1e-6)});
+        api::rms_norm(y, x, api::no_weight, {.eps = T(1e-6)});
         std::vector<T> expected(n, T(0));
         expected[n / 2] = nan<T>;
         EXPECT_TRUE(ulp::all_same_bits(y, expected));
@@ -588,13 +587,13 @@ TYPED_TEST(norms, alignment_changes_no_bit)
         const auto x = random.row<T>(n);
         const auto w = random.row<T>(n);
         std::vector<T> y(n);
-        residua::rms_norm(y, x, w, {.eps = T(1e-6)});
+        api::rms_norm(y, x, w, {.eps = T(1e-6)});
         for (std::size_t shift = 0; shift < 16; ++shift) {
             memory::shifted<T> in(x, shift);
             memory::shifted<T> weight(w, (5 * shift + 3) % 16);
             memory::shifted<T> out(y, (3 * shift + 1) % 16);
             std::ranges::fill(out.view(), T(0));
-            residua::rms_norm(out.view(), in.view(), weight.view(), {.eps = T(1e-6)});
+            api::rms_norm(out.view(), in.view(), weight.view(), {.eps = T(1e-6)});
             EXPECT_TRUE(ulp::all_same_bits(out.view(), y)) << "shift " << shift;
         }
     }
@@ -610,13 +609,13 @@ TYPED_TEST(norms, zero_centered_is_one_plus_the_weight)
     for (T& e : factor) e = 1 + e;
     std::vector<T> y(100);
     std::vector<T> same(100);
-    residua::zero_centered_rms_norm(y, x, w, {.eps = T(1e-6)});
-    residua::rms_norm(same, x, factor, {.eps = T(1e-6)});
+    api::zero_centered_rms_norm(y, x, w, {.eps = T(1e-6)});
+    api::rms_norm(same, x, factor, {.eps = T(1e-6)});
     EXPECT_TRUE(ulp::all_same_bits(y, same));
-    residua::rms_norm(same, x, residua::zero_centered(w), {.eps = T(1e-6)});
+    api::rms_norm(same, x, api::zero_centered(w), {.eps = T(1e-6)});
     EXPECT_TRUE(ulp::all_same_bits(y, same));
-    residua::rms_norm(y, x, residua::no_weight, {.eps = T(1e-6)});
-    residua::rms_norm(same, x, std::vector<T>(100, T(1)), {.eps = T(1e-6)});
+    api::rms_norm(y, x, api::no_weight, {.eps = T(1e-6)});
+    api::rms_norm(same, x, std::vector<T>(100, T(1)), {.eps = T(1e-6)});
     EXPECT_TRUE(ulp::all_same_bits(y, same));
 }
 
@@ -630,22 +629,22 @@ TYPED_TEST(norms, rms_is_within_its_bound_and_in_range)
         for (int e = first; e <= std::numeric_limits<T>::max_exponent; e += is_float<T> ? 7 : 61) {
             auto x = random.row<T>(n, -1, 1);
             for (T& v : x) v = std::ldexp(v, e);
-            seen.see(residua::rms(x), std::sqrt(reference::mean_square(reference::widen(x))), wide(x[0]),
+            seen.see(api::rms(x), std::sqrt(reference::mean_square(reference::widen(x))), wide(x[0]),
                      static_cast<wide>(n));
         }
     }
     ulp::expect_within<T>(seen, is_float<T> ? 1 : 2, "rms");
     const T huge = std::numeric_limits<T>::max();
     const T tiny = std::numeric_limits<T>::denorm_min();
-    EXPECT_EQ(residua::rms(std::vector<T>(300, huge)), huge);
-    EXPECT_EQ(residua::rms(std::vector<T>(300, tiny)), tiny);
-    EXPECT_EQ(residua::rms(std::vector<T>(300, T(0))), T(0));
-    EXPECT_EQ(residua::rms(std::vector<T>{}), T(0));
-    EXPECT_TRUE(std::isnan(residua::rms(std::vector<T>{1, nan<T>})));
-    EXPECT_EQ(residua::rms(std::vector<T>{1, -infinity<T>}), infinity<T>);
+    EXPECT_EQ(api::rms(std::vector<T>(300, huge)), huge);
+    EXPECT_EQ(api::rms(std::vector<T>(300, tiny)), tiny);
+    EXPECT_EQ(api::rms(std::vector<T>(300, T(0))), T(0));
+    EXPECT_EQ(api::rms(std::vector<T>{}), T(0));
+    EXPECT_TRUE(std::isnan(api::rms(std::vector<T>{1, nan<T>})));
+    EXPECT_EQ(api::rms(std::vector<T>{1, -infinity<T>}), infinity<T>);
 
     memory::strided<T> x({1, 2, 3, 4, 5, 6}, 2, 3, 5);
-    EXPECT_EQ(residua::rms(x.view()), static_cast<T>(std::sqrt(91.0L / 6)));
+    EXPECT_EQ(api::rms(x.view()), static_cast<T>(std::sqrt(91.0L / 6)));
 }
 
 // --- the gradient of RMSNorm --------------------------------------------------------------------------------------
@@ -681,9 +680,9 @@ TEST(rms_norm_vjp_formula, is_the_derivative)
 template <class DX, class DW, class X, class DY, class T>
 void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const std::vector<T>& w, const DY& dy, kind k, T eps)
 {
-    if (k == kind::none) residua::rms_norm_vjp(dx, dw, x, residua::no_weight, dy, {.eps = eps});
-    if (k == kind::plain) residua::rms_norm_vjp(dx, dw, x, w, dy, {.eps = eps});
-    if (k == kind::zero_centered) residua::rms_norm_vjp(dx, dw, x, residua::zero_centered(w), dy, {.eps = eps});
+    if (k == kind::none) api::rms_norm_vjp(dx, dw, x, api::no_weight, dy, {.eps = eps});
+    if (k == kind::plain) api::rms_norm_vjp(dx, dw, x, w, dy, {.eps = eps});
+    if (k == kind::zero_centered) api::rms_norm_vjp(dx, dw, x, api::zero_centered(w), dy, {.eps = eps});
 }
 
 /// The error of dx in units of the last place of max_j |r a_j|.
@@ -737,7 +736,7 @@ TYPED_TEST(norms, rms_norm_vjp_of_gradients_over_the_range)
                 for (T& v : x) v = std::ldexp(v, of_x);
                 for (T& v : dy) v = std::ldexp(v, of_dy);
                 std::vector<T> dx(n);
-                residua::rms_norm_vjp(dx, x, residua::no_weight, dy, {.eps = T(0)});
+                api::rms_norm_vjp(dx, x, api::no_weight, dy, {.eps = T(0)});
                 const auto g =
                     reference::rms_norm_vjp(reference::widen(x), std::vector<wide>(n, 1), reference::widen(dy), 0);
                 for (std::size_t j = 0; j < n; ++j) {
@@ -780,22 +779,22 @@ TYPED_TEST(norms, rms_norm_vjp_in_place_and_without_dw)
         const auto dy = random.row<T>(n);
         std::vector<T> dx(n);
         std::vector<T> dw(n);
-        residua::rms_norm_vjp(dx, dw, x, w, dy, {.eps = T(1e-6)});
+        api::rms_norm_vjp(dx, dw, x, w, dy, {.eps = T(1e-6)});
 
         auto over_dy = dy;
         std::vector<T> other(n);
-        residua::rms_norm_vjp(over_dy, other, x, w, over_dy, {.eps = T(1e-6)});
+        api::rms_norm_vjp(over_dy, other, x, w, over_dy, {.eps = T(1e-6)});
         EXPECT_TRUE(ulp::all_same_bits(over_dy, dx));
         EXPECT_TRUE(ulp::all_same_bits(other, dw));
 
         auto over_x = x;
         std::ranges::fill(other, T(0));
-        residua::rms_norm_vjp(over_x, other, over_x, w, dy, {.eps = T(1e-6)});
+        api::rms_norm_vjp(over_x, other, over_x, w, dy, {.eps = T(1e-6)});
         EXPECT_TRUE(ulp::all_same_bits(over_x, dx));
         EXPECT_TRUE(ulp::all_same_bits(other, dw));
 
         std::ranges::fill(other, T(0));
-        residua::rms_norm_vjp(other, x, w, dy, {.eps = T(1e-6)});
+        api::rms_norm_vjp(other, x, w, dy, {.eps = T(1e-6)});
         EXPECT_TRUE(ulp::all_same_bits(other, dx));
     }
 }
@@ -804,7 +803,7 @@ TYPED_TEST(norms, dw_accumulates_over_rows_and_calls)
 {
     using T = TypeParam;
     reference::random random{67};
-    constexpr auto accumulate = residua::weight_gradient::accumulate;
+    constexpr auto accumulate = api::weight_gradient::accumulate;
     const std::size_t count = 6;
     for (const auto n : lengths{1, 7, 40}) {
         const auto x = random.row<T>(count * n);
@@ -815,16 +814,16 @@ TYPED_TEST(norms, dw_accumulates_over_rows_and_calls)
         memory::strided<T> grad(dy, count, n, n + 4);
         memory::strided<T> out(count, n, n + 1);
         auto dw = start;
-        residua::rms_norm_vjp(out.view(), dw, in.view(), w, grad.view(), {.eps = T(1e-6), .dw = accumulate});
+        api::rms_norm_vjp(out.view(), dw, in.view(), w, grad.view(), {.eps = T(1e-6), .dw = accumulate});
         EXPECT_TRUE(out.gaps_untouched());
 
         auto zero_centered = start;
-        residua::rms_norm_vjp(out.view(), zero_centered, in.view(), residua::zero_centered(w), grad.view(),
-                              {.eps = T(1e-6), .dw = accumulate});
+        api::rms_norm_vjp(out.view(), zero_centered, in.view(), api::zero_centered(w), grad.view(),
+                          {.eps = T(1e-6), .dw = accumulate});
         EXPECT_TRUE(ulp::all_same_bits(dw, zero_centered)) << "dw does not depend on the kind of weight";
         auto without = start;
-        residua::rms_norm_vjp(out.view(), without, in.view(), residua::no_weight, grad.view(),
-                              {.eps = T(1e-6), .dw = accumulate});
+        api::rms_norm_vjp(out.view(), without, in.view(), api::no_weight, grad.view(),
+                          {.eps = T(1e-6), .dw = accumulate});
         EXPECT_TRUE(ulp::all_same_bits(dw, without)) << "dw does not depend on the kind of weight";
 
         auto one_by_one = start;
@@ -833,8 +832,8 @@ TYPED_TEST(norms, dw_accumulates_over_rows_and_calls)
         auto size = sum;
         for (wide& e : size) e = std::abs(e);
         for (std::size_t i = 0; i < count; ++i) {
-            residua::rms_norm_vjp(unused, one_by_one, in.view().row(i), w, grad.view().row(i),
-                                  {.eps = T(1e-6), .dw = accumulate});
+            api::rms_norm_vjp(unused, one_by_one, in.view().row(i), w, grad.view().row(i),
+                              {.eps = T(1e-6), .dw = accumulate});
             const auto g = reference::rms_norm_vjp({in.view()[i], in.view()[i] + n}, reference::widen(w),
                                                    {grad.view()[i], grad.view()[i] + n}, wide(T(1e-6)));
             for (std::size_t j = 0; j < n; ++j) {
@@ -862,14 +861,14 @@ TYPED_TEST(norms, the_jacobian_is_symmetric_and_forgets_the_length)
         std::vector<T> dx(n);
         std::vector<T> unit(n);
         unit[j] = 1;
-        residua::rms_norm_vjp(dx, x, residua::no_weight, unit, {.eps = T(0)});
+        api::rms_norm_vjp(dx, x, api::no_weight, unit, {.eps = T(0)});
         columns.push_back(dx);
     }
     for (std::size_t i = 0; i < n; ++i) {
         for (std::size_t j = 0; j < i; ++j) EXPECT_NEAR(columns[i][j], columns[j][i], slack);
     }
     std::vector<T> dx(n);
-    residua::rms_norm_vjp(dx, x, residua::no_weight, x, {.eps = T(0)});
+    api::rms_norm_vjp(dx, x, api::no_weight, x, {.eps = T(0)});
     for (const T e : dx) EXPECT_NEAR(e, T(0), 2 * slack) << "J x = 0: the length of x does not matter";
 }
 
@@ -978,22 +977,22 @@ void expect_nan_to_stay_where_it_is(gated_function<T> f)
 template <class T>
 void call_swiglu(std::vector<T>& y, const std::vector<T>& gate, const std::vector<T>& up)
 {
-    residua::swiglu(y, gate, up);
+    api::swiglu(y, gate, up);
 }
 template <class T>
 void call_clamped_swiglu(std::vector<T>& y, const std::vector<T>& gate, const std::vector<T>& up)
 {
-    residua::clamped_swiglu(y, gate, up, {.limit = T(10)});
+    api::clamped_swiglu(y, gate, up, {.limit = T(10)});
 }
 template <class T>
 void call_gpt_oss_swiglu(std::vector<T>& y, const std::vector<T>& gate, const std::vector<T>& up)
 {
-    residua::gpt_oss_swiglu(y, gate, up);
+    api::gpt_oss_swiglu(y, gate, up);
 }
 template <class T>
 void call_situ_glu(std::vector<T>& y, const std::vector<T>& gate, const std::vector<T>& up)
 {
-    residua::situ_glu(y, gate, up);
+    api::situ_glu(y, gate, up);
 }
 
 TYPED_TEST(gated, swiglu_is_within_3_ulp) { expect_gated<TypeParam>("swiglu", 3, call_swiglu, reference::swiglu); }
@@ -1033,8 +1032,8 @@ TYPED_TEST(gated, an_infinite_limit_clamps_nothing)
     for (const auto& p : regions<T>()) {
         std::vector<T> plain(p.gate.size());
         std::vector<T> clamped(p.gate.size());
-        residua::swiglu(plain, p.gate, p.up);
-        residua::clamped_swiglu(clamped, p.gate, p.up, {.limit = infinity<T>});
+        api::swiglu(plain, p.gate, p.up);
+        api::clamped_swiglu(clamped, p.gate, p.up, {.limit = infinity<T>});
         EXPECT_TRUE(ulp::all_same_bits(plain, clamped));
     }
 }
@@ -1044,7 +1043,7 @@ TYPED_TEST(gated, situ_glu_stays_within_its_cap)
     using T = TypeParam;
     for (const auto& p : regions<T>()) {
         std::vector<T> y(p.gate.size());
-        residua::situ_glu(y, p.gate, p.up);
+        api::situ_glu(y, p.gate, p.up);
         for (const T e : y) ASSERT_LE(std::abs(e), T(100));
     }
 }
@@ -1057,11 +1056,11 @@ TYPED_TEST(gated, rows_with_strides_are_the_packed_rows)
         const auto gate = random.row<T>(4 * n);
         const auto up = random.row<T>(4 * n);
         std::vector<T> packed(4 * n);
-        residua::swiglu(packed, gate, up);
+        api::swiglu(packed, gate, up);
         memory::strided<T> g(gate, 4, n, n + 1);
         memory::strided<T> v(up, 4, n, n + 6);
         memory::strided<T> y(4, n, n + 3);
-        residua::swiglu(y.view(), g.view(), v.view());
+        api::swiglu(y.view(), g.view(), v.view());
         EXPECT_TRUE(ulp::all_same_bits(y.packed(), packed));
         EXPECT_TRUE(y.gaps_untouched());
     }
@@ -1082,17 +1081,17 @@ TYPED_TEST(linear, residual_add_is_one_fused_multiply_add)
             std::vector<T> expected(n);
             for (std::size_t j = 0; j < n; ++j) expected[j] = std::fma(c, f[j], x[j]);
             std::vector<T> y(n);
-            residua::residual_add(y, x, f, c);
+            api::residual_add(y, x, f, c);
             ASSERT_TRUE(ulp::all_same_bits(y, expected)) << "n = " << n;
             auto over_x = x;
-            residua::residual_add(over_x, over_x, f, c);
+            api::residual_add(over_x, over_x, f, c);
             EXPECT_TRUE(ulp::all_same_bits(over_x, expected));
             auto over_f = f;
-            residua::residual_add(over_f, x, over_f, c);
+            api::residual_add(over_f, x, over_f, c);
             EXPECT_TRUE(ulp::all_same_bits(over_f, expected));
 
             for (std::size_t j = 0; j < n; ++j) expected[j] = c * x[j];
-            residua::scale(y, x, c);
+            api::scale(y, x, c);
             EXPECT_TRUE(ulp::all_same_bits(y, expected));
         }
     }
@@ -1107,7 +1106,7 @@ TYPED_TEST(linear, residual_add_of_rows_with_strides)
     memory::strided<T> in(x, 5, 7, 10);
     memory::strided<T> added(f, 5, 7, 13);
     memory::strided<T> out(5, 7, 9);
-    residua::residual_add(out.view(), in.view(), added.view());
+    api::residual_add(out.view(), in.view(), added.view());
     std::vector<T> expected(5 * 7);
     for (std::size_t j = 0; j < expected.size(); ++j) expected[j] = x[j] + f[j];
     EXPECT_TRUE(ulp::all_same_bits(out.packed(), expected)) << "the scale is 1 unless given";
@@ -1136,7 +1135,7 @@ TYPED_TEST(linear, dot_is_within_its_bound)
             const auto y = random.row<T>(n, low, 1);
             const auto wide_x = reference::widen(x);
             const auto wide_y = reference::widen(y);
-            const wide error = std::abs(wide(residua::dot(x, y)) - reference::dot(wide_x, wide_y));
+            const wide error = std::abs(wide(api::dot(x, y)) - reference::dot(wide_x, wide_y));
             const wide relative = error / (u<T> * reference::dot_scale(wide_x, wide_y));
             EXPECT_LE(relative, dot_bound<T>(n)) << "n = " << n;
             worst = std::max(worst, relative);
@@ -1144,18 +1143,18 @@ TYPED_TEST(linear, dot_is_within_its_bound)
     }
     std::printf("  worst of dot %s: %.3f u sum|x y|\n", is_float<T> ? "float" : "double",
                 static_cast<double>(worst));
-    EXPECT_EQ(residua::dot(std::vector<T>{}, std::vector<T>{}), T(0));
-    EXPECT_EQ(residua::dot(std::vector<T>{1, 2, 3}, std::vector<T>{4, -5, 6}), T(12));
-    EXPECT_TRUE(std::isnan(residua::dot(std::vector<T>(20, nan<T>), std::vector<T>(20, T(0)))));
+    EXPECT_EQ(api::dot(std::vector<T>{}, std::vector<T>{}), T(0));
+    EXPECT_EQ(api::dot(std::vector<T>{1, 2, 3}, std::vector<T>{4, -5, 6}), T(12));
+    EXPECT_TRUE(std::isnan(api::dot(std::vector<T>(20, nan<T>), std::vector<T>(20, T(0)))));
 
     const auto x = random.row<T>(300);
-    const auto once = residua::dot(x, x);
+    const auto once = api::dot(x, x);
     for (std::size_t shift = 0; shift < 16; ++shift) {
         memory::shifted<T> moved(x, shift);
-        EXPECT_TRUE(ulp::same_bits(residua::dot(moved.view(), x), once));
+        EXPECT_TRUE(ulp::same_bits(api::dot(moved.view(), x), once));
     }
     memory::strided<T> rows({1, 2, 3, 4, 5, 6}, 2, 3, 5);
-    EXPECT_EQ(residua::dot(rows.view(), rows.view()), T(91));
+    EXPECT_EQ(api::dot(rows.view(), rows.view()), T(91));
 }
 
 TYPED_TEST(linear, matvec_and_its_transpose_are_within_their_bounds)
@@ -1179,7 +1178,7 @@ TYPED_TEST(linear, matvec_and_its_transpose_are_within_their_bounds)
         const auto ys = random.row<T>(tokens * m);
         memory::strided<T> x(xs, tokens, n, n + 1);
         memory::strided<T> wx(tokens, m, m + 2);
-        residua::matvec(wx.view(), w.view(), x.view());
+        api::matvec(wx.view(), w.view(), x.view());
         EXPECT_TRUE(wx.gaps_untouched());
         for (std::size_t t = 0; t < tokens; ++t) {
             const wide_row in{x.view()[t], x.view()[t] + n};
@@ -1190,12 +1189,12 @@ TYPED_TEST(linear, matvec_and_its_transpose_are_within_their_bounds)
                     << m << " by " << n;
                 const std::span<const T> w_i{w.view()[i], n};
                 const std::span<const T> x_t{x.view()[t], n};
-                EXPECT_TRUE(ulp::same_bits(wx.view()[t][i], residua::dot(w_i, x_t))) << "y_ti = dot(W_i, x_t)";
+                EXPECT_TRUE(ulp::same_bits(wx.view()[t][i], api::dot(w_i, x_t))) << "y_ti = dot(W_i, x_t)";
             }
         }
         memory::strided<T> y(ys, tokens, m, m + 5);
         memory::strided<T> wty(tokens, n, n + 4);
-        residua::matvec_transposed(wty.view(), w.view(), y.view());
+        api::matvec_transposed(wty.view(), w.view(), y.view());
         EXPECT_TRUE(wty.gaps_untouched());
         for (std::size_t t = 0; t < tokens; ++t) {
             const wide_row in{y.view()[t], y.view()[t] + m};
@@ -1215,42 +1214,42 @@ TYPED_TEST(linear, matvec_and_its_transpose_are_within_their_bounds)
 TYPED_TEST(linear, without_elements_nothing_happens_and_null_is_allowed)
 {
     using T = TypeParam;
-    const residua::rows<T> no_rows{nullptr, 0, 5};
-    const residua::rows<T> no_columns{nullptr, 3, 0};
-    for (const auto& none : {no_rows, no_columns, residua::rows<T>{}}) {
-        residua::exp(none, none);
-        residua::log(none, none);
-        residua::tanh(none, none);
-        residua::sigmoid(none, none);
-        residua::silu(none, none);
-        residua::cos_2pi(none, none);
-        residua::softmax(none, none);
-        residua::tanh_vjp_from_output(none, none, none);
-        residua::box_muller(none, none, none);
-        residua::residual_add(none, none, none);
-        residua::scale(none, none, T(2));
-        residua::swiglu(none, none, none);
-        residua::clamped_swiglu(none, none, none, {.limit = T(7)});
-        residua::gpt_oss_swiglu(none, none, none);
-        residua::situ_glu(none, none, none);
-        EXPECT_EQ(residua::dot(none, none), T(0));
-        EXPECT_EQ(residua::rms(none), T(0));
+    const api::rows<T> no_rows{nullptr, 0, 5};
+    const api::rows<T> no_columns{nullptr, 3, 0};
+    for (const auto& none : {no_rows, no_columns, api::rows<T>{}}) {
+        api::exp(none, none);
+        api::log(none, none);
+        api::tanh(none, none);
+        api::sigmoid(none, none);
+        api::silu(none, none);
+        api::cos_2pi(none, none);
+        api::softmax(none, none);
+        api::tanh_vjp_from_output(none, none, none);
+        api::box_muller(none, none, none);
+        api::residual_add(none, none, none);
+        api::scale(none, none, T(2));
+        api::swiglu(none, none, none);
+        api::clamped_swiglu(none, none, none, {.limit = T(7)});
+        api::gpt_oss_swiglu(none, none, none);
+        api::situ_glu(none, none, none);
+        EXPECT_EQ(api::dot(none, none), T(0));
+        EXPECT_EQ(api::rms(none), T(0));
 
         std::vector<T> w(none.columns, T(1));
         std::vector<T> dw(none.columns, T(42));
-        residua::rms_norm(none, none, w, {.eps = T(0)});
-        residua::rms_norm(none, none, residua::no_weight, {.eps = T(0)});
-        residua::rms_norm_vjp(none, dw, none, w, none, {.eps = T(0), .dw = residua::weight_gradient::accumulate});
+        api::rms_norm(none, none, w, {.eps = T(0)});
+        api::rms_norm(none, none, api::no_weight, {.eps = T(0)});
+        api::rms_norm_vjp(none, dw, none, w, none, {.eps = T(0), .dw = api::weight_gradient::accumulate});
         EXPECT_TRUE(ulp::all_same_bits(dw, std::vector<T>(none.columns, T(42)))) << "no row, nothing to add";
-        residua::rms_norm_vjp(none, dw, none, w, none, {.eps = T(0)});
+        api::rms_norm_vjp(none, dw, none, w, none, {.eps = T(0)});
         EXPECT_TRUE(ulp::all_same_bits(dw, std::vector<T>(none.columns, T(0)))) << "no row, a sum of 0";
     }
-    const residua::rows<T> empty_matrix{nullptr, 0, 5};
+    const api::rows<T> empty_matrix{nullptr, 0, 5};
     std::vector<T> five(5, T(42));
-    residua::matvec(residua::rows<T>{nullptr, 1, 0}, empty_matrix, five);
-    residua::matvec_transposed(five, empty_matrix, residua::rows<T>{nullptr, 1, 0});
+    api::matvec(api::rows<T>{nullptr, 1, 0}, empty_matrix, five);
+    api::matvec_transposed(five, empty_matrix, api::rows<T>{nullptr, 1, 0});
     EXPECT_TRUE(ulp::all_same_bits(five, std::vector<T>(5))) << "a sum of no rows";
-    residua::matvec(five, residua::rows<T>{nullptr, 5, 0}, residua::rows<T>{nullptr, 1, 0});
+    api::matvec(five, api::rows<T>{nullptr, 5, 0}, api::rows<T>{nullptr, 1, 0});
     EXPECT_TRUE(ulp::all_same_bits(five, std::vector<T>(5))) << "sums of no products";
 }
 

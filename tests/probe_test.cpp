@@ -15,15 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include <residua/probe.hpp>
-
+#include "support/api.hpp"
 #include "support/memory.hpp"
 #include "support/reference.hpp"
 #include "support/ulp.hpp"
 
 namespace {
 
-namespace probe = residua::probe;
+namespace probe = api::probe;
 using probe::magnitude;
 using reference::wide;
 
@@ -113,11 +112,8 @@ template <class T>
 struct times {
     T a;
 
-    void forward(residua::rows<T> y, residua::rows<const T> x) const { residua::scale(y, x, a); }
-    void vjp(residua::rows<T> dx, residua::rows<const T>, residua::rows<const T> dy) const
-    {
-        residua::scale(dx, dy, a);
-    }
+    void forward(api::rows<T> y, api::rows<const T> x) const { api::scale(y, x, a); }
+    void vjp(api::rows<T> dx, api::rows<const T>, api::rows<const T> dy) const { api::scale(dx, dy, a); }
 };
 
 /// The memory of a stack, and its calls.
@@ -143,9 +139,9 @@ struct stack {
 
     std::size_t depth() const { return layers.size(); }
     std::span<Sublayer> sublayers() { return layers; }
-    residua::rows<T> all() { return {stream.data(), (depth() + 1) * tokens, width}; }
-    residua::rows<const T> seen() { return all(); }
-    residua::rows<T> two_blocks() { return {scratch.data(), 2 * tokens, width}; }
+    api::rows<T> all() { return {stream.data(), (depth() + 1) * tokens, width}; }
+    api::rows<const T> seen() { return all(); }
+    api::rows<T> two_blocks() { return {scratch.data(), 2 * tokens, width}; }
     std::vector<T> block(const std::vector<T>& v, std::size_t k) const
     {
         const auto first = v.begin() + static_cast<std::ptrdiff_t>(k * tokens * width);
@@ -157,21 +153,20 @@ struct stack {
     void backward(const std::vector<T>& top)
     {
         g = top;
-        probe::backward(residua::rows<T>{g.data(), tokens, width}, seen(), sublayers(), how, two_blocks(),
+        probe::backward(api::rows<T>{g.data(), tokens, width}, seen(), sublayers(), how, two_blocks(),
                         std::span<magnitude>{sizes});
     }
     std::vector<T> split(const std::vector<T>& top)
     {
         std::vector<T> parts(stream.size(), T(99));
         std::copy(top.begin(), top.end(), parts.begin());
-        probe::split_by_crossings(residua::rows<T>{parts.data(), (depth() + 1) * tokens, width}, seen(),
-                                  sublayers(), how, two_blocks());
+        probe::split_by_crossings(api::rows<T>{parts.data(), (depth() + 1) * tokens, width}, seen(), sublayers(),
+                                  how, two_blocks());
         return parts;
     }
     std::vector<T> along(std::span<const bool> crossed, std::vector<T> top)
     {
-        probe::along_path(residua::rows<T>{top.data(), tokens, width}, seen(), sublayers(), crossed, how,
-                          two_blocks());
+        probe::along_path(api::rows<T>{top.data(), tokens, width}, seen(), sublayers(), crossed, how, two_blocks());
         return top;
     }
     magnitude ratio() const { return sizes.front() / sizes.back(); }
@@ -280,7 +275,7 @@ TYPED_TEST(stacks, bringing_the_gradient_back_to_near_one_changes_no_bit)
     const int shift = std::ilogb(direct[0]) - std::ilogb(s.g[0]);
     EXPECT_LT(shift, sizeof(T) == 4 ? -20 : -200);
     for (std::size_t j = 0; j < 9; ++j) EXPECT_TRUE(ulp::same_bits(std::ldexp(s.g[j], shift), direct[j]));
-    expect_relative(s.sizes.front().log10(), std::log10(static_cast<double>(residua::rms(direct))), 1e-12);
+    expect_relative(s.sizes.front().log10(), std::log10(static_cast<double>(api::rms(direct))), 1e-12);
 }
 
 TYPED_TEST(stacks, a_gradient_of_zeros_stays_zero)
@@ -361,7 +356,7 @@ TEST(tanh_sublayer, computes_its_formula_and_its_gradient)
     const auto dy = random.row<double>(tokens * width);
     std::vector<double> y(tokens * width);
     const auto run = [&] {
-        f.forward({y.data(), tokens, width}, residua::rows<const double>{x.data(), tokens, width});
+        f.forward({y.data(), tokens, width}, api::rows<const double>{x.data(), tokens, width});
     };
     run();
     for (std::size_t t = 0; t < tokens; ++t) {
@@ -377,8 +372,8 @@ TEST(tanh_sublayer, computes_its_formula_and_its_gradient)
         }
     }
     std::vector<double> dx(tokens * width);
-    f.vjp({dx.data(), tokens, width}, residua::rows<const double>{x.data(), tokens, width},
-          residua::rows<const double>{dy.data(), tokens, width});
+    f.vjp({dx.data(), tokens, width}, api::rows<const double>{x.data(), tokens, width},
+          api::rows<const double>{dy.data(), tokens, width});
     for (std::size_t j = 0; j < x.size(); ++j) {
         const double right = slope(x, j, [&] {
             run();
@@ -497,8 +492,8 @@ probe::spread spread_of(const std::vector<double>& x, std::size_t tokens)
 {
     const std::size_t width = x.size() / tokens;
     std::vector<double> scratch(x.size() + width);
-    return probe::measure_spread(residua::rows<const double>{x.data(), tokens, width},
-                                 residua::rows<double>{scratch.data(), tokens + 1, width});
+    return probe::measure_spread(api::rows<const double>{x.data(), tokens, width},
+                                 api::rows<double>{scratch.data(), tokens + 1, width});
 }
 
 TEST(measure_spread, of_equal_tokens)
@@ -556,9 +551,9 @@ struct attention_memory {
     {
         std::vector<probe::attention_sublayer<double>> all;
         const auto matrix = [&](const std::vector<double>& w, std::size_t l) {
-            return residua::rows<const double>{w.data() + l * width * width, width, width};
+            return api::rows<const double>{w.data() + l * width * width, width, width};
         };
-        const auto block = [&](std::vector<double>& b) { return residua::rows<double>{b.data(), tokens, width}; };
+        const auto block = [&](std::vector<double>& b) { return api::rows<double>{b.data(), tokens, width}; };
         for (std::size_t l = 0; l < depth; ++l) {
             all.push_back({matrix(wq, l),
                            matrix(wk, l),
@@ -585,7 +580,7 @@ TEST(attention_sublayer, weighs_the_past_by_softmax)
     m.wv = random.row<double>(36);
     const auto x = random.row<double>(tokens * width);
     std::vector<double> y(tokens * width);
-    m.sublayers()[0].forward({y.data(), tokens, width}, residua::rows<const double>{x.data(), tokens, width});
+    m.sublayers()[0].forward({y.data(), tokens, width}, api::rows<const double>{x.data(), tokens, width});
 
     const auto times_row = [&](const std::vector<double>& w, std::size_t t) {
         reference::wide_row out(width);
@@ -628,7 +623,7 @@ TEST(attention_sublayer, sees_no_later_token)
     const auto x = random.row<double>(tokens * 4);
     const auto run = [&](const std::vector<double>& in) {
         std::vector<double> y(tokens * 4);
-        m.sublayers()[0].forward({y.data(), tokens, 4}, residua::rows<const double>{in.data(), tokens, 4});
+        m.sublayers()[0].forward({y.data(), tokens, 4}, api::rows<const double>{in.data(), tokens, 4});
         return y;
     };
     const auto y = run(x);
@@ -703,7 +698,7 @@ std::vector<Real> normals(mulberry32& random, std::size_t n)
         const double u2 = random.uniform();
         if constexpr (sizeof(Real) == sizeof(double)) {
             std::array<double, 1> one{};
-            residua::box_muller(one, std::array{u1}, std::array{u2});
+            api::box_muller(one, std::array{u1}, std::array{u2});
             z.push_back(one[0]);
         } else {
             z.push_back(reference::box_muller(wide(u1), wide(u2)));
@@ -788,7 +783,7 @@ gradient_result gradient_by_library(double gain, switches how)
     s.start_with(draws.x0);
     s.forward();
     s.backward(draws.top);
-    return {s.ratio().value(), residua::rms(s.block(s.stream, gradient_depth))};
+    return {s.ratio().value(), api::rms(s.block(s.stream, gradient_depth))};
 }
 
 gradient_result gradient_by_hand(double gain, switches how)
