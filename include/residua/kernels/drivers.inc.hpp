@@ -154,38 +154,96 @@ RESIDUA_LANE_INLINE source<T> ones()
     return {nullptr, nullptr, fill_with_ones<T>, 1};
 }
 
-/// A source with the buffer it may need.
-template <class T>
-struct reader {
-    using value_type = T;
-    source<T> row;
-    alignas(64) T buffer[block<T>];
+// --- blocks ----------------------------------------------------------------------------------------------------
 
-    RESIDUA_LANE_INLINE explicit reader(const source<T>& s) : row{s} {}
-    RESIDUA_LANE_INLINE bool is_direct() const { return row.direct != nullptr; }
-    /// Elements j to j + m.
-    RESIDUA_LANE_INLINE const T* at(std::size_t j, std::size_t m)
+/// What is done to a row, or to a block of one, where all of it lies in memory as T: n elements of the inputs, and of the
+/// outputs, or (of a sum) the lanes of the total.
+template <class T>
+using memory_operation = void (*)(const void* op, std::size_t n, T* const* out, const T* const* in);
+template <class T>
+using memory_sum = void (*)(const void* op, std::size_t n, double* total, const T* const* in);
+
+/// The memory that a row which is not direct is read through.
+template <class T>
+struct block_buffer {
+    alignas(64) T data[block<T>];
+
+    /// Elements j to j + m of a row.
+    const T* read(const source<T>& row, std::size_t j, std::size_t m)
     {
-        if (is_direct()) return row.direct + j;
-        row.fill(row, j, m, buffer);
-        return buffer;
+        if (row.direct != nullptr) return row.direct + j;
+        row.fill(row, j, m, data);
+        return data;
     }
 };
 
-/// A sink with the buffer it may need.
-template <class T>
-struct writer {
-    sink<T> row;
-    alignas(64) T buffer[block<T>];
-
-    RESIDUA_LANE_INLINE explicit writer(const sink<T>& s) : row{s} {}
-    RESIDUA_LANE_INLINE bool is_direct() const { return row.direct != nullptr; }
-    RESIDUA_LANE_INLINE T* at(std::size_t j) { return is_direct() ? row.direct + j : buffer; }
-    RESIDUA_LANE_INLINE void done(std::size_t j, std::size_t m)
-    {
-        if (!is_direct()) row.drain(row, j, m, buffer);
+/// Calls f for block after block.
+template <class T, std::size_t Out, std::size_t In>
+RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std::size_t n, const sink<T> (&y)[Out],
+                                     const source<T> (&in)[In])
+{
+    block_buffer<T> written[Out], read[In];
+    T* out_pointers[Out];
+    const T* in_pointers[In];
+    for (std::size_t j = 0; j < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);
+        for (std::size_t i = 0; i < Out; ++i) {
+            out_pointers[i] = y[i].direct != nullptr ? y[i].direct + j : written[i].data;
+        }
+        f(op, m, out_pointers, in_pointers);
+        for (std::size_t i = 0; i < Out; ++i) {
+            if (y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);
+        }
     }
-};
+}
+
+template <class T, std::size_t In>
+RESIDUA_OUT_OF_LINE void sum_blocks(memory_sum<T> f, const void* op, std::size_t n, double* total,
+                                    const source<T> (&in)[In])
+{
+    block_buffer<T> buffers[In];
+    const T* pointers[In];
+    for (std::size_t j = 0; j < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        for (std::size_t i = 0; i < In; ++i) pointers[i] = buffers[i].read(in[i], j, m);
+        f(op, m, total, pointers);
+    }
+}
+
+/// The pointers of a row that lies in memory as T throughout; false if it does not.
+template <class T, std::size_t N>
+inline bool all_direct(const source<T> (&in)[N], const T* (&pointers)[N])
+{
+    bool direct = true;
+    for (std::size_t i = 0; i < N; ++i) {
+        pointers[i] = in[i].direct;
+        direct = direct && pointers[i] != nullptr;
+    }
+    return direct;
+}
+template <class T, std::size_t N>
+inline bool all_direct(const sink<T> (&out)[N], T* (&pointers)[N])
+{
+    bool direct = true;
+    for (std::size_t i = 0; i < N; ++i) {
+        pointers[i] = out[i].direct;
+        direct = direct && pointers[i] != nullptr;
+    }
+    return direct;
+}
+
+/// Calls f for a whole row where it lies in memory as T, and for block after block elsewhere.
+template <class T, std::size_t Out, std::size_t In>
+inline void walk(memory_operation<T> f, const void* op, std::size_t n, const sink<T> (&y)[Out],
+                 const source<T> (&in)[In])
+{
+    T* out_pointers[Out];
+    const T* in_pointers[In];
+    const bool direct = all_direct(in, in_pointers) & all_direct(y, out_pointers);
+    if (direct) return f(op, n, out_pointers, in_pointers);
+    walk_blocks(f, op, n, y, in);
+}
 
 // --- maps ------------------------------------------------------------------------------------------------------
 
@@ -195,100 +253,79 @@ struct two {
     V first, second;
 };
 
-/// The memory that a map writes: one row,
-template <class T>
-struct one_row {
-    T* y;
-
-    template <class V>
-    RESIDUA_LANE_INLINE void put(V v, std::size_t j) const
-    {
-        store(y + j, v);
-    }
-    template <class V>
-    RESIDUA_LANE_INLINE void put(V v, std::size_t j, int n) const
-    {
-        store(y + j, v, n);
-    }
-};
-
-/// or two.
-template <class T>
-struct two_rows {
-    T *y, *z;
-
-    template <class V>
-    RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j) const
-    {
-        store(y + j, v.first);
-        store(z + j, v.second);
-    }
-    template <class V>
-    RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j, int n) const
-    {
-        store(y + j, v.first, n);
-        store(z + j, v.second, n);
-    }
-};
-
-/// y[j] = op(in[j]...) where all of it lies in memory. The inputs of a vector are read before its output is written, so
-/// y may be an input.
-template <class V, class Op, class To, class... In>
-RESIDUA_LANE_INLINE void map_in_memory(const Op& op, std::size_t n, To y, const In*... in)
+template <class V, class T>
+RESIDUA_LANE_INLINE void put(V v, std::size_t j, T* const (&y)[1])
 {
+    store(y[0] + j, v);
+}
+template <class V, class T>
+RESIDUA_LANE_INLINE void put(V v, std::size_t j, int n, T* const (&y)[1])
+{
+    store(y[0] + j, v, n);
+}
+template <class V, class T>
+RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j, T* const (&y)[2])
+{
+    store(y[0] + j, v.first);
+    store(y[1] + j, v.second);
+}
+template <class V, class T>
+RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j, int n, T* const (&y)[2])
+{
+    store(y[0] + j, v.first, n);
+    store(y[1] + j, v.second, n);
+}
+
+/// out[j] = op(in[j]...) in memory. The inputs of a vector are read before its output is written, so an output may be an
+/// input. The operation and the pointers are copies, which no store can seem to change.
+template <class Op, class T, std::size_t... O, std::size_t... I>
+inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* const* in, std::index_sequence<O...>,
+                          std::index_sequence<I...>)
+{
+    using V = lanes<T>;
     constexpr std::size_t step = V::size;
+    T* const y[] = {out[O]...};
+    const T* const x[] = {in[I]...};
     std::size_t j = 0;
-    for (; j + step <= n; j += step) y.put(op(load<V>(in + j)...), j);
+    for (; j + step <= n; j += step) put(op(load<V>(x[I] + j)...), j, y);
     if (j < n) {
         const int rest = static_cast<int>(n - j);
-        y.put(op(load<V>(in + j, rest)...), j, rest);
+        put(op(load<V>(x[I] + j, rest)...), j, rest, y);
     }
 }
-
-template <class T>
-RESIDUA_LANE_INLINE std::size_t length_of_block(bool all_direct, std::size_t n)
+template <class Op, class T, std::size_t Out, std::size_t In>
+inline void map_erased(const void* op, std::size_t n, T* const* out, const T* const* in)
 {
-    return all_direct ? n : block<T>;
-}
-
-template <class Op, class T, class... In>
-RESIDUA_LANE_INLINE void map_blocks(const Op& op, std::size_t n, writer<T>&& y, reader<In>&&... in)
-{
-    const std::size_t most = length_of_block<T>(y.is_direct() && (in.is_direct() && ...), n);
-    for (std::size_t j = 0; j < n; j += most) {
-        const std::size_t m = n - j < most ? n - j : most;
-        map_in_memory<lanes<T>>(op, m, one_row<T>{y.at(j)}, in.at(j, m)...);
-        y.done(j, m);
-    }
-}
-
-template <class Op, class T, class... In>
-RESIDUA_LANE_INLINE void map_blocks(const Op& op, std::size_t n, writer<T>&& y, writer<T>&& z, reader<In>&&... in)
-{
-    const std::size_t most = length_of_block<T>(y.is_direct() && z.is_direct() && (in.is_direct() && ...), n);
-    for (std::size_t j = 0; j < n; j += most) {
-        const std::size_t m = n - j < most ? n - j : most;
-        map_in_memory<lanes<T>>(op, m, two_rows<T>{y.at(j), z.at(j)}, in.at(j, m)...);
-        y.done(j, m);
-        z.done(j, m);
-    }
+    map_in_memory(*static_cast<const Op*>(op), n, out, in, std::make_index_sequence<Out>{},
+                  std::make_index_sequence<In>{});
 }
 
 /// y[j] = op(in[j]...) along one row of n elements. y may be an input.
 template <class Op, class T, class... In>
-RESIDUA_LANE_INLINE void map_row(const Op& op, std::size_t n, const sink<T>& y, const source<In>&... in)
+inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const source<In>&... in)
 {
-    map_blocks(op, n, writer<T>{y}, reader<In>{in}...);
+    walk<T, 1, sizeof...(In)>(map_erased<Op, T, 1, sizeof...(In)>, &op, n, {y}, {in...});
 }
 /// The same with an operation of two results.
 template <class Op, class T, class... In>
-RESIDUA_LANE_INLINE void map_row(const Op& op, std::size_t n, const sink<T>& y, const sink<T>& z,
-                                 const source<In>&... in)
+inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const sink<T>& z, const source<In>&... in)
 {
-    map_blocks(op, n, writer<T>{y}, writer<T>{z}, reader<In>{in}...);
+    walk<T, 2, sizeof...(In)>(map_erased<Op, T, 2, sizeof...(In)>, &op, n, {y, z}, {in...});
 }
 
-/// A row that is computed where it is read: op of one, two or three others. Has to outlive the source that it gives.
+/// The same for every row, in T.
+template <class T, class Op, class... In>
+inline void map(const Op& op, shape s, output y, const In&... in)
+{
+    for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), from<T>(in, i)...);
+}
+template <class T, class Op, class... In>
+inline void map_to_two(const Op& op, shape s, output y, output z, const In&... in)
+{
+    for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), to<T>(z, i), from<T>(in, i)...);
+}
+
+/// A row that is computed where it is read: op of others. Has to outlive the source that it gives.
 template <class T, class Op, std::size_t N>
 struct computed_row {
     Op op;
@@ -297,25 +334,16 @@ struct computed_row {
     static void fill(const source<T>& s, std::size_t j, std::size_t m, T* buffer)
     {
         const computed_row& self = *static_cast<const computed_row*>(s.self);
-        using V = lanes<T>;
-        reader<T> a{self.in[0]};
-        if constexpr (N == 1) {
-            map_in_memory<V>(self.op, m, one_row<T>{buffer}, a.at(j, m));
-        } else {
-            reader<T> b{self.in[1]};
-            if constexpr (N == 2) {
-                map_in_memory<V>(self.op, m, one_row<T>{buffer}, a.at(j, m), b.at(j, m));
-            } else {
-                reader<T> c{self.in[2]};
-                map_in_memory<V>(self.op, m, one_row<T>{buffer}, a.at(j, m), b.at(j, m), c.at(j, m));
-            }
-        }
+        block_buffer<T> buffers[N];
+        const T* pointers[N];
+        for (std::size_t i = 0; i < N; ++i) pointers[i] = buffers[i].read(self.in[i], j, m);
+        map_erased<Op, T, 1, N>(&self.op, m, &buffer, pointers);
     }
-    RESIDUA_LANE_INLINE source<T> as_source() const { return {nullptr, this, fill, 1}; }
+    source<T> as_source() const { return {nullptr, this, fill, 1}; }
 };
 template <class Op, class T, class... In>
-RESIDUA_LANE_INLINE computed_row<T, Op, 1 + sizeof...(In)> computed(const Op& op, const source<T>& first,
-                                                                    const source<In>&... rest)
+inline computed_row<T, Op, 1 + sizeof...(In)> computed(const Op& op, const source<T>& first,
+                                                       const source<In>&... rest)
 {
     return {op, {first, rest...}};
 }
@@ -329,32 +357,19 @@ struct rounded_row {
     static void fill(const source<T>& s, std::size_t j, std::size_t m, T* buffer)
     {
         const rounded_row& self = *static_cast<const rounded_row*>(s.self);
-        alignas(64) T memory[block<T>];
-        const sink<T> there = to<T>(output{memory, 0, self.type, 1}, 0);
-        reader<T> row{self.in};
-        const T* const exact = row.at(j, m);
+        block_buffer<T> stored, exact_buffer;
+        const sink<T> there = to<T>(output{stored.data, 0, self.type, 1}, 0);
+        const T* const exact = exact_buffer.read(self.in, j, m);
         if (there.direct != nullptr) {
             __builtin_memcpy(buffer, exact, m * sizeof(T));
             return;
         }
         there.drain(there, 0, m, exact);
-        const source<T> back = from<T>(input{memory, 0, self.type, 1}, 0);
+        const source<T> back = from<T>(input{stored.data, 0, self.type, 1}, 0);
         back.fill(back, 0, m, buffer);
     }
-    RESIDUA_LANE_INLINE source<T> as_source() const { return {nullptr, this, fill, 1}; }
+    source<T> as_source() const { return {nullptr, this, fill, 1}; }
 };
-
-/// The same for every row, in T.
-template <class T, class Op, class... In>
-inline void map(const Op& op, shape s, output y, const In&... in)
-{
-    for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), from<T>(in, i)...);
-}
-template <class T, class Op, class... In>
-inline void map_to_two(const Op& op, shape s, output y, output z, const In&... in)
-{
-    for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), to<T>(z, i), from<T>(in, i)...);
-}
 
 // --- sums ------------------------------------------------------------------------------------------------------
 
@@ -372,61 +387,76 @@ RESIDUA_LANE_INLINE wide_of<V> widened(V v)
     }
 }
 
+/// The lanes of a total.
+template <class T>
+inline constexpr std::size_t lanes_of_total = static_cast<std::size_t>(wide_of<lanes<T>>::size);
+
 /// Adds the terms of j < n to `total`: op(acc, in[j]...) adds one vector of terms to acc; lanes past n read zeros, and
 /// must add zero. Four accumulators, so that additions need not wait for each other.
-template <class V, class Op, class... In>
-RESIDUA_LANE_INLINE wide_of<V> sum_in_memory(wide_of<V> total, const Op& op, std::size_t n, const In*... in)
+template <class Op, class T, std::size_t... I>
+inline void sum_in_memory(const Op op, std::size_t n, double* total, const T* const* in, std::index_sequence<I...>)
 {
+    using V = lanes<T>;
     constexpr std::size_t step = V::size;
     constexpr std::size_t whole_fold = vectors_of_fold * step;
+    const T* const x[] = {in[I]...};
+    auto sum = wide_of<V>::load(total);
     std::size_t j = 0;
     while (j < n) {
         V a = zero<V>(), b = a, c = a, d = a;
         const std::size_t end = n - j < whole_fold ? n : j + whole_fold;
         for (; j + 4 * step <= end; j += 4 * step) {
-            a = op(a, load<V>(in + j)...);
-            b = op(b, load<V>(in + j + step)...);
-            c = op(c, load<V>(in + j + 2 * step)...);
-            d = op(d, load<V>(in + j + 3 * step)...);
+            a = op(a, load<V>(x[I] + j)...);
+            b = op(b, load<V>(x[I] + j + step)...);
+            c = op(c, load<V>(x[I] + j + 2 * step)...);
+            d = op(d, load<V>(x[I] + j + 3 * step)...);
         }
         if (j + step <= end) {
-            a = op(a, load<V>(in + j)...);
+            a = op(a, load<V>(x[I] + j)...);
             j += step;
         }
         if (j + step <= end) {
-            b = op(b, load<V>(in + j)...);
+            b = op(b, load<V>(x[I] + j)...);
             j += step;
         }
         if (j + step <= end) {
-            c = op(c, load<V>(in + j)...);
+            c = op(c, load<V>(x[I] + j)...);
             j += step;
         }
         if (j < end) {
-            d = op(d, load<V>(in + j, static_cast<int>(end - j))...);
+            d = op(d, load<V>(x[I] + j, static_cast<int>(end - j))...);
             j = end;
         }
-        total = total + widened((a + b) + (c + d));
+        sum = sum + widened((a + b) + (c + d));
     }
-    return total;
+    sum.store(total);
+}
+template <class Op, class T, std::size_t In>
+inline void sum_erased(const void* op, std::size_t n, double* total, const T* const* in)
+{
+    sum_in_memory(*static_cast<const Op*>(op), n, total, in, std::make_index_sequence<In>{});
 }
 
-template <class V, class Op, class... In>
-RESIDUA_LANE_INLINE double sum_blocks(const Op& op, std::size_t n, reader<In>&&... in)
+template <class T>
+inline double sum_of_total(const double* total)
 {
-    const std::size_t most = length_of_block<scalar<V>>((in.is_direct() && ...), n);
-    auto total = zero<wide_of<V>>();
-    for (std::size_t j = 0; j < n; j += most) {
-        const std::size_t m = n - j < most ? n - j : most;
-        total = sum_in_memory<V>(total, op, m, in.at(j, m)...);
-    }
-    return sum(total);
+    return sum(wide_of<lanes<T>>::load(total));
 }
 
 /// The sum of op's terms along one row of n elements.
 template <class Op, class T, class... In>
-RESIDUA_LANE_INLINE double sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... in)
+inline double sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
 {
-    return sum_blocks<lanes<T>>(op, n, reader<T>{first}, reader<In>{in}...);
+    constexpr std::size_t count = 1 + sizeof...(In);
+    const source<T> in[] = {first, rest...};
+    const T* pointers[count];
+    alignas(64) double total[lanes_of_total<T>] = {};
+    if (all_direct(in, pointers)) {
+        sum_erased<Op, T, count>(&op, n, total, pointers);
+    } else {
+        sum_blocks(sum_erased<Op, T, count>, &op, n, total, in);
+    }
+    return sum_of_total<T>(total);
 }
 
 struct multiply_add {

@@ -3,9 +3,13 @@
 namespace RESIDUA_PASS {
 
 template <class T>
-RESIDUA_LANE_INLINE double dot_in_memory(const T* x, const T* y, std::size_t n)
+inline double dot_in_memory(const T* x, const T* y, std::size_t n)
 {
-    return sum(sum_in_memory<lanes<T>>(zero<wide_of<lanes<T>>>(), multiply_add{}, n, x, y));
+    const multiply_add op;
+    const T* const pointers[] = {x, y};
+    alignas(64) double total[lanes_of_total<T>] = {};
+    sum_erased<multiply_add, T, 2>(&op, n, total, pointers);
+    return sum_of_total<T>(total);
 }
 
 template <class T>

@@ -18,11 +18,11 @@ template <class T>
 inline T largest_element(const source<T>& x, std::size_t n)
 {
     using V = lanes<T>;
-    reader<T> row{x};
+    block_buffer<T> buffer;
     V most = V::broadcast(-static_cast<T>(__builtin_inf()));
     for (std::size_t j = 0; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
-        const T* const p = row.at(j, m);
+        const T* const p = buffer.read(x, j, m);
         std::size_t k = 0;
         for (; k + V::size <= m; k += V::size) most = max(load<V>(p + k), most);
         if (k < m) {

@@ -24,11 +24,11 @@ template <class T>
 inline T largest_magnitude(const source<T>& x, std::size_t n)
 {
     using V = lanes<T>;
-    reader<T> row{x};
+    block_buffer<T> buffer;
     V most = zero<V>();
     for (std::size_t j = 0; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
-        const T* const p = row.at(j, m);
+        const T* const p = buffer.read(x, j, m);
         std::size_t k = 0;
         for (; k + V::size <= m; k += V::size) most = max(abs(load<V>(p + k)), most);
         if (k < m) most = max(abs(load<V>(p + k, static_cast<int>(m - k))), most);
