@@ -240,8 +240,7 @@ inline void walk(memory_operation<T> f, const void* op, std::size_t n, const sin
 {
     T* out_pointers[Out];
     const T* in_pointers[In];
-    const bool direct = all_direct(in, in_pointers) & all_direct(y, out_pointers);
-    if (direct) return f(op, n, out_pointers, in_pointers);
+    if (all_direct(in, in_pointers) && all_direct(y, out_pointers)) return f(op, n, out_pointers, in_pointers);
     walk_blocks(f, op, n, y, in);
 }
 
