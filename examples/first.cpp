@@ -11,3 +11,9 @@ int main()
     residua::swiglu(y, gate, y);
     for (const float value : y) std::printf("%.9g\n", static_cast<double>(value));
 }
+
+// Prints:
+// -0.0982035175
+// 0
+// 0.800834537
+// 2.57297254
