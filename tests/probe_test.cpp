@@ -446,6 +446,20 @@ TEST(backward, of_many_tokens_is_that_of_each_alone)
     }
 }
 
+TEST(split_by_crossings, an_infinite_gradient_stays_on_its_paths)
+{
+    const std::size_t depth = 3;
+    tanh_memory<double> m{depth, 2, 5, 5, 10, 1};
+    tanh_stack s{m.sublayers(), wirings[0].how, 2, 5};
+    ASSERT_FALSE(wirings[0].how.residual);
+    reference::random random{12};
+    s.start_with(random.row<double>(10));
+    s.forward();
+    const auto parts = s.split(std::vector<double>(10, infinity));
+    for (std::size_t k = 0; k < depth; ++k) {
+        EXPECT_EQ(s.block(parts, k), std::vector<double>(10, 0.0)) << "no path of a plain stack passes a sublayer";
+    }
+}
 TEST(split_by_crossings, parts_and_paths_sum_to_the_gradient)
 {
     const std::size_t depth = 6;

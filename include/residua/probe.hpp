@@ -23,6 +23,7 @@
 #include <residua/rms_norm.hpp>
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -184,6 +185,12 @@ void attention_sublayer<T>::forward(rows<T> y, rows<const T> x) const
 
 namespace local {
 
+template <class T>
+void set_to_zero(rows<T> x)
+{
+    for (std::size_t i = 0; i < x.count; ++i) std::fill_n(x[i], x.columns, T(0));
+}
+
 /// The blocks of a stack's memory.
 template <class T, class Sublayer>
 struct frame {
@@ -280,13 +287,13 @@ void split_by_crossings(rows<T> parts, std::type_identity_t<rows<const T>> strea
     const std::size_t layers = sublayers.size();
     RESIDUA_ASSERT(parts.count == stream.count, "probe::split_by_crossings: parts must have N + 1 blocks");
     const auto part = [&](std::size_t k) { return parts.part(k * tokens, tokens); };
-    for (std::size_t k = 1; k <= layers; ++k) RESIDUA_SELF::scale(part(k), part(0), T(0));
+    for (std::size_t k = 1; k <= layers; ++k) local::set_to_zero(part(k));
     for (std::size_t l = layers; l-- > 0;) {
         for (std::size_t k = layers - l; k > 0; --k) {
             at.pull_back(l, part(k - 1));
             at.write(part(k), part(k));
         }
-        if (!how.residual) RESIDUA_SELF::scale(part(0), part(0), T(0));
+        if (!how.residual) local::set_to_zero(part(0));
     }
 }
 
