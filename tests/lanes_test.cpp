@@ -1002,7 +1002,7 @@ struct half_format {
     }
 
     /// The pattern of the nearest number, the even one of two.
-    static std::uint16_t narrowed(float x)
+    static std::uint16_t narrowed(double x)
     {
         static const auto numbers = [] {
             std::vector<double> list;
@@ -1010,7 +1010,7 @@ struct half_format {
             return list;
         }();
         if (std::isnan(x)) return quiet;
-        const double magnitude = std::fabs(static_cast<double>(x));
+        const double magnitude = std::fabs(x);
         const auto above = std::upper_bound(numbers.begin(), numbers.end(), magnitude);
         auto pattern = static_cast<std::uint32_t>(above - numbers.begin()) - 1;
         if (above != numbers.end()) {
@@ -1018,6 +1018,13 @@ struct half_format {
             if (magnitude > half || (magnitude == half && pattern % 2 == 1)) ++pattern;
         }
         return static_cast<std::uint16_t>(pattern | (is_negative(x) ? 0x8000U : 0U));
+    }
+
+    /// The same number, or both a quiet NaN.
+    static bool same(std::uint16_t a, std::uint16_t b)
+    {
+        const auto is_quiet_nan = [](std::uint16_t h) { return (h & quiet) == quiet; };
+        return a == b || (is_quiet_nan(a) && is_quiet_nan(b));
     }
 };
 
@@ -1072,10 +1079,6 @@ TYPED_TEST(HalfStorage, NarrowingIsToNearestHalvesToEven)
         x.push_back(number<float>(static_cast<std::uint32_t>(u)));
     x.resize((x.size() + size - 1) / size * size);
 
-    const auto same_pattern = [](std::uint16_t a, std::uint16_t b) {
-        const auto is_quiet_nan = [](std::uint16_t h) { return (h & format::quiet) == format::quiet; };
-        return a == b || (is_quiet_nan(a) && is_quiet_nan(b));
-    };
     int failures = 0;
     for (std::size_t at = 0; at < x.size(); at += size) {
         std::array<S, size> got;
@@ -1083,12 +1086,92 @@ TYPED_TEST(HalfStorage, NarrowingIsToNearestHalvesToEven)
         tested::store(got.data(), tested::f32x16::load(x.data() + at));
         oracle::store(scalar.data(), oracle::f32x16::load(x.data() + at));
         for (std::size_t i = 0; i < size; ++i) {
-            const std::uint16_t expected = format::narrowed(x[at + i]);
-            if (same_pattern(got[i].bits, expected) && same_pattern(scalar[i].bits, expected)) continue;
+            const std::uint16_t expected = format::narrowed(static_cast<double>(x[at + i]));
+            if (format::same(got[i].bits, expected) && format::same(scalar[i].bits, expected)) continue;
             ADD_FAILURE() << shown(x[at + i]) << " narrows to " << std::hex << got[i].bits
                           << ", by the scalar backend to " << scalar[i].bits << ", by definition to " << expected;
             if (++failures == most_failures) return;
         }
+    }
+}
+
+/// What is next to be stored from double: around every number of the format and every half between two, the double
+/// itself, the doubles and the floats next to it, and what lies just as near to a float's half as a double can.
+template <class S>
+std::vector<double> doubles_about_halves()
+{
+    using format = half_format<S>;
+    std::vector<double> x{0.0,
+                          0x1p-1074,
+                          0x1p-1022,
+                          0x1p-200,
+                          0x1p128,
+                          0x1p200,
+                          0x1.fffffffffffffp1023,
+                          infinity_of<double>,
+                          nan_of<double>};
+    const auto add_about = [&](double a) {
+        x.push_back(a);
+        for (const double b :
+             {a * (1 + 0x1p-24), a * (1 - 0x1p-24), a * (1 + 0x1p-25), a * (1 + 0x1p-30), a * (1 - 0x1p-40)})
+            x.push_back(b);
+        x.push_back(std::nextafter(a, 0.0));
+        x.push_back(std::nextafter(a, infinity_of<double>));
+    };
+    for (std::uint32_t pattern = 0; pattern < format::infinity; ++pattern) {
+        add_about((format::number(pattern) + format::number(pattern + 1)) / 2);
+        if (pattern % 16 < 2) add_about(format::number(pattern));
+    }
+    random_bits random{11};
+    for (int i = 0; i < 20000; ++i) x.push_back(between_powers<double>(random, -160, 130));
+    const std::size_t positive = x.size();
+    for (std::size_t i = 0; i < positive; ++i) x.push_back(-x[i]);
+    return x;
+}
+
+// Rounding to float on the way would take many of these to a half and then to the wrong side of it.
+TYPED_TEST(HalfStorage, NarrowingFromDoubleIsRoundedOnce)
+{
+    using S = TypeParam;
+    using format = half_format<S>;
+    constexpr std::size_t size = tested::f64x16::size;
+    auto x = doubles_about_halves<S>();
+    x.resize((x.size() + size - 1) / size * size);
+    int failures = 0;
+    int rounded_twice = 0;
+    for (std::size_t at = 0; at < x.size(); at += size) {
+        std::array<S, size> got;
+        std::array<S, size> scalar;
+        tested::store(got.data(), tested::f64x16::load(x.data() + at));
+        oracle::store(scalar.data(), oracle::f64x16::load(x.data() + at));
+        for (std::size_t i = 0; i < size; ++i) {
+            const std::uint16_t expected = format::narrowed(x[at + i]);
+            if (!std::isnan(x[at + i]) && S(static_cast<float>(x[at + i])).bits != expected) ++rounded_twice;
+            if (format::same(got[i].bits, expected) && format::same(scalar[i].bits, expected)) continue;
+            ADD_FAILURE() << shown(x[at + i]) << " narrows to " << std::hex << got[i].bits
+                          << ", by the scalar backend to " << scalar[i].bits << ", by definition to " << expected;
+            if (++failures == most_failures) return;
+        }
+    }
+    EXPECT_GT(rounded_twice, 1000) << "these do not tell rounding once from rounding twice";
+}
+
+TEST(SixteenBits, OnlyTheLowerHalfOfALaneIsStored)
+{
+    using U = vectors<std::uint32_t>::ours;
+    random_bits random{12};
+    for (int turn = 0; turn < 1000; ++turn) {
+        std::array<std::uint32_t, U::size> lane;
+        std::array<std::uint16_t, U::size> expected;
+        for (std::size_t i = 0; i < U::size; ++i) {
+            lane[i] = static_cast<std::uint32_t>(random());
+            expected[i] = static_cast<std::uint16_t>(lane[i]);
+        }
+        std::array<std::uint16_t, U::size> got{};
+        U::load(lane.data()).store_16_bit(got.data());
+        ASSERT_EQ(got, expected);
+        const auto back = lanes_of(U::load_16_bit(got.data()));
+        ASSERT_TRUE(std::equal(back.begin(), back.end(), expected.begin()));
     }
 }
 
@@ -1142,7 +1225,9 @@ protected:
 
     static Vector load(const Memory* p, int n)
     {
-        if constexpr (std::is_unsigned_v<Memory>) {
+        if constexpr (sizeof(Memory) == 2 && std::is_unsigned_v<Memory>) {
+            return Vector::load_16_bit(p, n);
+        } else if constexpr (std::is_unsigned_v<Memory>) {
             return Vector::load(p, n);
         } else {
             return tested::load<Vector>(p, n);
@@ -1150,7 +1235,9 @@ protected:
     }
     static Vector load(const Memory* p)
     {
-        if constexpr (std::is_unsigned_v<Memory>) {
+        if constexpr (sizeof(Memory) == 2 && std::is_unsigned_v<Memory>) {
+            return Vector::load_16_bit(p);
+        } else if constexpr (std::is_unsigned_v<Memory>) {
             return Vector::load(p);
         } else {
             return tested::load<Vector>(p);
@@ -1158,7 +1245,9 @@ protected:
     }
     static void store(Memory* p, Vector v, int n)
     {
-        if constexpr (std::is_unsigned_v<Memory>) {
+        if constexpr (sizeof(Memory) == 2 && std::is_unsigned_v<Memory>) {
+            v.store_16_bit(p, n);
+        } else if constexpr (std::is_unsigned_v<Memory>) {
             v.store(p, n);
         } else {
             tested::store(p, v, n);
@@ -1166,7 +1255,9 @@ protected:
     }
     static void store(Memory* p, Vector v)
     {
-        if constexpr (std::is_unsigned_v<Memory>) {
+        if constexpr (sizeof(Memory) == 2 && std::is_unsigned_v<Memory>) {
+            v.store_16_bit(p);
+        } else if constexpr (std::is_unsigned_v<Memory>) {
             v.store(p);
         } else {
             tested::store(p, v);
@@ -1182,7 +1273,7 @@ protected:
             if constexpr (std::is_arithmetic_v<Memory>) {
                 list.push_back(static_cast<Memory>(x));
             } else {
-                list.push_back(Memory::from_bits(half_format<Memory>::narrowed(static_cast<float>(x))));
+                list.push_back(Memory::from_bits(half_format<Memory>::narrowed(x)));
             }
         }
         return list;
@@ -1211,7 +1302,9 @@ struct access_names {
 using accesses =
     ::testing::Types<access<tested::f32x16, float>, access<tested::f64x8, double>, access<tested::f64x16, float>,
                      access<tested::f64x16, double>, access<tested::f32x16, bfloat16>,
-                     access<tested::f32x16, float16>, access<vectors<std::uint32_t>::ours, std::uint32_t>,
+                     access<tested::f32x16, float16>, access<tested::f64x16, bfloat16>,
+                     access<tested::f64x16, float16>, access<vectors<std::uint32_t>::ours, std::uint16_t>,
+                     access<vectors<std::uint32_t>::ours, std::uint32_t>,
                      access<vectors<std::uint64_t>::ours, std::uint64_t>>;
 TYPED_TEST_SUITE(PartOfAVector, accesses, access_names);
 

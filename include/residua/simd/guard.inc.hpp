@@ -28,6 +28,15 @@ RESIDUA_LANE_INLINE void keep_product([[maybe_unused]] Raw& product)
 template <class V>
 using lane_array = typename V::value_type[static_cast<std::size_t>(V::size)];
 
+// 16-bit elements in memory whose type may be another (bfloat16, float16, what they are a view of): touched as bytes, so
+// that no rule of aliasing is broken. `copy_16_bit` is for less than a vector of them.
+RESIDUA_LANE_INLINE const unsigned char* bytes_at(const void* p) { return static_cast<const unsigned char*>(p); }
+RESIDUA_LANE_INLINE unsigned char* bytes_at(void* p) { return static_cast<unsigned char*>(p); }
+RESIDUA_LANE_INLINE void copy_16_bit(void* to, const void* from, int n)
+{
+    for (int i = 0; i < n; ++i) __builtin_memcpy(bytes_at(to) + 2 * i, bytes_at(from) + 2 * i, 2);
+}
+
 RESIDUA_LANE_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 RESIDUA_LANE_INLINE double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
 

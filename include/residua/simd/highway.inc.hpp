@@ -43,6 +43,39 @@ struct reg {
         hn::BlendedStore(v, hn::FirstN(tag<T>{}, static_cast<std::size_t>(n)), tag<T>{}, p);
 #endif
     }
+
+    // Highway's loads and stores may touch memory of any type: they are the instruction set's own.
+    using half_tag = hn::Rebind<std::uint16_t, tag<T>>;
+    RESIDUA_LANE_INLINE static reg load_16_bit(const void* p)
+    {
+        return {hn::PromoteTo(tag<T>{}, hn::LoadU(half_tag{}, static_cast<const std::uint16_t*>(p)))};
+    }
+    RESIDUA_LANE_INLINE static reg load_16_bit(const void* p, int n)
+    {
+#if HWY_MEM_OPS_MIGHT_FAULT
+        std::uint16_t buffer[static_cast<std::size_t>(size)] = {};
+        copy_16_bit(buffer, p, n);
+        return load_16_bit(buffer);
+#else
+        const auto first = hn::FirstN(half_tag{}, static_cast<std::size_t>(n));
+        return {hn::PromoteTo(tag<T>{}, hn::MaskedLoad(first, half_tag{}, static_cast<const std::uint16_t*>(p)))};
+#endif
+    }
+    RESIDUA_LANE_INLINE void store_16_bit(void* p) const
+    {
+        hn::StoreU(hn::TruncateTo(half_tag{}, v), half_tag{}, static_cast<std::uint16_t*>(p));
+    }
+    RESIDUA_LANE_INLINE void store_16_bit(void* p, int n) const
+    {
+#if HWY_MEM_OPS_MIGHT_FAULT
+        std::uint16_t buffer[static_cast<std::size_t>(size)];
+        store_16_bit(buffer);
+        copy_16_bit(p, buffer, n);
+#else
+        hn::BlendedStore(hn::TruncateTo(half_tag{}, v), hn::FirstN(half_tag{}, static_cast<std::size_t>(n)),
+                         half_tag{}, static_cast<std::uint16_t*>(p));
+#endif
+    }
 };
 
 template <class T>

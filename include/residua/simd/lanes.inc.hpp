@@ -21,6 +21,9 @@
 //   to_bits(v), from_bits(u)   the same bits as unsigned integers, and back
 //   u + v, u - v, u & v, u | v, u ^ v, shift_left<N>(u), shift_right<N>(u)   of unsigned lanes, modulo 2^32 (2^64);
 //                           shifts bring in zeros
+//   U::load_16_bit(p), U::load_16_bit(p, n)   of lanes of std::uint32_t: 16-bit elements of any type, the upper half of a
+//                           lane zero; otherwise as load
+//   u.store_16_bit(p), u.store_16_bit(p, n)   the lower half of each lane; otherwise as store
 //   widen(v)                f32x16 to two f64x8 side by side, exact
 //   narrow(w)               the reverse, rounded to nearest even
 //
@@ -77,6 +80,16 @@ concept floating_lanes = requires(V a, typename V::value_type* p, const typename
         shift_left<1>(((to_bits(a) + to_bits(a)) - to_bits(a)) & (to_bits(a) | (to_bits(a) ^ to_bits(a)))));
 };
 
+/// The same of the bits of an f32x16: how elements of 16 bits come and go.
+template <class U>
+concept lanes_of_halves = requires(U u, void* p, const void* q, int n) {
+    { U::load_16_bit(q) } -> std::same_as<U>;
+    { U::load_16_bit(q, n) } -> std::same_as<U>;
+    u.store_16_bit(p);
+    u.store_16_bit(p, n);
+};
+
+static_assert(lanes_of_halves<decltype(to_bits(f32x16{}))>);
 static_assert(floating_lanes<f32x16> && floating_lanes<f64x8> && floating_lanes<f64x16>);
 static_assert(std::is_same_v<decltype(widen(f32x16{})), f64x16>);
 static_assert(sizeof(f32x16) == 64 && sizeof(f64x8) == 64);
@@ -205,22 +218,6 @@ RESIDUA_LANE_INLINE V ldexp(V v, V n)
 
 // --- storage types ---------------------------------------------------------------------------------------------
 
-template <class U, class Storage>
-RESIDUA_LANE_INLINE U load_bits(const Storage* p, int n)
-{
-    lane_array<U> bits = {};
-    for (int i = 0; i < n; ++i) bits[i] = p[i].bits;
-    return U::load(bits);
-}
-
-template <class Storage, class U>
-RESIDUA_LANE_INLINE void store_bits(Storage* p, U u, int n)
-{
-    lane_array<U> bits;
-    u.store(bits);
-    for (int i = 0; i < n; ++i) p[i].bits = static_cast<std::uint16_t>(bits[i]);
-}
-
 /// bfloat16 to float: exact.
 template <class V>
 RESIDUA_LANE_INLINE V from_bfloat16(bits_of<V> h)
@@ -298,21 +295,39 @@ RESIDUA_LANE_INLINE V load(const float* p, int n)
     return widen(f32x16::load(p, n));
 }
 template <class V>
-RESIDUA_LANE_INLINE V load(const bfloat16* p, int n = V::size)
+RESIDUA_LANE_INLINE V load(const bfloat16* p)
 {
     if constexpr (std::is_same_v<V, f64x16>) {
-        return widen(load<f32x16>(p, n));
+        return widen(load<f32x16>(p));
     } else {
-        return from_bfloat16<V>(load_bits<bits_of<V>>(p, n));
+        return from_bfloat16<V>(bits_of<V>::load_16_bit(p));
     }
 }
 template <class V>
-RESIDUA_LANE_INLINE V load(const float16* p, int n = V::size)
+RESIDUA_LANE_INLINE V load(const bfloat16* p, int n)
 {
     if constexpr (std::is_same_v<V, f64x16>) {
         return widen(load<f32x16>(p, n));
     } else {
-        return from_float16<V>(load_bits<bits_of<V>>(p, n));
+        return from_bfloat16<V>(bits_of<V>::load_16_bit(p, n));
+    }
+}
+template <class V>
+RESIDUA_LANE_INLINE V load(const float16* p)
+{
+    if constexpr (std::is_same_v<V, f64x16>) {
+        return widen(load<f32x16>(p));
+    } else {
+        return from_float16<V>(bits_of<V>::load_16_bit(p));
+    }
+}
+template <class V>
+RESIDUA_LANE_INLINE V load(const float16* p, int n)
+{
+    if constexpr (std::is_same_v<V, f64x16>) {
+        return widen(load<f32x16>(p, n));
+    } else {
+        return from_float16<V>(bits_of<V>::load_16_bit(p, n));
     }
 }
 
@@ -358,14 +373,24 @@ RESIDUA_LANE_INLINE f32x16 as_float(V v)
 }
 
 template <class V>
-RESIDUA_LANE_INLINE void store(bfloat16* p, V v, int n = V::size)
+RESIDUA_LANE_INLINE void store(bfloat16* p, V v)
 {
-    store_bits(p, to_bfloat16(as_float(v)), n);
+    to_bfloat16(as_float(v)).store_16_bit(p);
 }
 template <class V>
-RESIDUA_LANE_INLINE void store(float16* p, V v, int n = V::size)
+RESIDUA_LANE_INLINE void store(bfloat16* p, V v, int n)
 {
-    store_bits(p, to_float16(as_float(v)), n);
+    to_bfloat16(as_float(v)).store_16_bit(p, n);
+}
+template <class V>
+RESIDUA_LANE_INLINE void store(float16* p, V v)
+{
+    to_float16(as_float(v)).store_16_bit(p);
+}
+template <class V>
+RESIDUA_LANE_INLINE void store(float16* p, V v, int n)
+{
+    to_float16(as_float(v)).store_16_bit(p, n);
 }
 
 }  // namespace RESIDUA_PASS

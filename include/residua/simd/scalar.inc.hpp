@@ -41,6 +41,20 @@ struct reg {
     {
         for (int i = 0; i < n; ++i) p[i] = v[i];
     }
+    RESIDUA_LANE_INLINE static reg load_16_bit(const void* p, int n = size)
+    {
+        std::uint16_t half[static_cast<std::size_t>(size)] = {};
+        copy_16_bit(half, p, n);
+        reg r;
+        for (int i = 0; i < size; ++i) r.v[i] = half[i];
+        return r;
+    }
+    RESIDUA_LANE_INLINE void store_16_bit(void* p, int n = size) const
+    {
+        std::uint16_t half[static_cast<std::size_t>(size)];
+        for (int i = 0; i < size; ++i) half[i] = static_cast<std::uint16_t>(v[i]);
+        copy_16_bit(p, half, n);
+    }
 };
 
 // One line per operation: what it does in lane i. Out of line, unlike the other backends': the lanes lie in memory

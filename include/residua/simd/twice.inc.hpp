@@ -38,6 +38,29 @@ struct twice {
             hi.store(p + Half::size, n - Half::size);
         }
     }
+    RESIDUA_LANE_INLINE static twice load_16_bit(const void* p)
+    {
+        return {Half::load_16_bit(p), Half::load_16_bit(bytes_at(p) + 2 * Half::size)};
+    }
+    RESIDUA_LANE_INLINE static twice load_16_bit(const void* p, int n)
+    {
+        if (n <= Half::size) return {Half::load_16_bit(p, n), Half::broadcast(value_type{})};
+        return {Half::load_16_bit(p), Half::load_16_bit(bytes_at(p) + 2 * Half::size, n - Half::size)};
+    }
+    RESIDUA_LANE_INLINE void store_16_bit(void* p) const
+    {
+        lo.store_16_bit(p);
+        hi.store_16_bit(bytes_at(p) + 2 * Half::size);
+    }
+    RESIDUA_LANE_INLINE void store_16_bit(void* p, int n) const
+    {
+        if (n <= Half::size) {
+            lo.store_16_bit(p, n);
+        } else {
+            lo.store_16_bit(p);
+            hi.store_16_bit(bytes_at(p) + 2 * Half::size, n - Half::size);
+        }
+    }
 };
 
 // clang-format off

@@ -10,6 +10,97 @@ using arch = xsimd::neon64;
 using arch = xsimd::default_arch;
 #endif
 
+// As many 16-bit elements as a register has lanes, by the compiler's own means: xsimd has none for this. The first is
+// for instruction sets not named below.
+template <class Raw>
+RESIDUA_LANE_INLINE void load_halves(Raw& v, const void* p)
+{
+    std::uint16_t half[sizeof(Raw) / 4];
+    std::uint32_t lane[sizeof(Raw) / 4];
+    __builtin_memcpy(half, p, sizeof half);
+    for (std::size_t i = 0; i < sizeof(Raw) / 4; ++i) lane[i] = half[i];
+    __builtin_memcpy(&v, lane, sizeof v);
+}
+template <class Raw>
+RESIDUA_LANE_INLINE void store_halves(void* p, const Raw& v)
+{
+    std::uint16_t half[sizeof(Raw) / 4];
+    std::uint32_t lane[sizeof(Raw) / 4];
+    __builtin_memcpy(lane, &v, sizeof v);
+    for (std::size_t i = 0; i < sizeof(Raw) / 4; ++i) half[i] = static_cast<std::uint16_t>(lane[i]);
+    __builtin_memcpy(p, half, sizeof half);
+}
+#if defined(__AVX512F__)
+RESIDUA_LANE_INLINE void load_halves(__m512i& v, const void* p)
+{
+    __m256i half;
+    __builtin_memcpy(&half, p, sizeof half);
+    v = _mm512_cvtepu16_epi32(half);
+}
+RESIDUA_LANE_INLINE void store_halves(void* p, __m512i v)
+{
+    const __m256i half = _mm512_cvtepi32_epi16(v);
+    __builtin_memcpy(p, &half, sizeof half);
+}
+#endif
+#if defined(__SSE2__)
+RESIDUA_LANE_INLINE void load_halves(__m128i& v, const void* p)
+{
+    v = _mm_unpacklo_epi16(_mm_loadl_epi64(static_cast<const __m128i*>(p)), _mm_setzero_si128());
+}
+RESIDUA_LANE_INLINE __m128i packed_halves(__m128i v)
+{
+    constexpr int even_first = 0b11'01'10'00;
+    return _mm_shuffle_epi32(_mm_shufflehi_epi16(_mm_shufflelo_epi16(v, even_first), even_first), even_first);
+}
+RESIDUA_LANE_INLINE void store_halves(void* p, __m128i v)
+{
+    _mm_storel_epi64(static_cast<__m128i*>(p), packed_halves(v));
+}
+#endif
+#if defined(__AVX2__)
+RESIDUA_LANE_INLINE void load_halves(__m256i& v, const void* p)
+{
+    __m128i half;
+    __builtin_memcpy(&half, p, sizeof half);
+    v = _mm256_cvtepu16_epi32(half);
+}
+RESIDUA_LANE_INLINE void store_halves(void* p, __m256i v)
+{
+    // within each 128 bits the low halves come first; then those of both
+    const __m256i low = _mm256_set1_epi64x(0x0d0c'0908'0504'0100);
+    const __m256i half = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(v, low), 0b00'00'10'00);
+    const __m128i all = _mm256_castsi256_si128(half);
+    __builtin_memcpy(p, &all, sizeof all);
+}
+#elif defined(__AVX__)
+RESIDUA_LANE_INLINE void load_halves(__m256i& v, const void* p)
+{
+    __m128i lo, hi;
+    load_halves(lo, p);
+    load_halves(hi, bytes_at(p) + 8);
+    v = _mm256_insertf128_si256(_mm256_castsi128_si256(lo), hi, 1);
+}
+RESIDUA_LANE_INLINE void store_halves(void* p, __m256i v)
+{
+    store_halves(p, _mm256_castsi256_si128(v));
+    store_halves(bytes_at(p) + 8, _mm256_extractf128_si256(v, 1));
+}
+#endif
+#if defined(__aarch64__)
+RESIDUA_LANE_INLINE void load_halves(uint32x4_t& v, const void* p)
+{
+    uint16x4_t half;
+    __builtin_memcpy(&half, p, sizeof half);
+    v = vmovl_u16(half);
+}
+RESIDUA_LANE_INLINE void store_halves(void* p, uint32x4_t v)
+{
+    const uint16x4_t half = vmovn_u32(v);
+    __builtin_memcpy(p, &half, sizeof half);
+}
+#endif
+
 template <class T>
 struct reg_mask {
     xsimd::batch_bool<T, arch> v;
@@ -37,6 +128,26 @@ struct reg {
         lane_array<reg> buffer;
         store(buffer);
         for (int i = 0; i < n; ++i) p[i] = buffer[i];
+    }
+
+    RESIDUA_LANE_INLINE static reg load_16_bit(const void* p)
+    {
+        raw v;
+        load_halves(v, p);
+        return {batch(v)};
+    }
+    RESIDUA_LANE_INLINE static reg load_16_bit(const void* p, int n)
+    {
+        std::uint16_t buffer[static_cast<std::size_t>(size)] = {};
+        copy_16_bit(buffer, p, n);
+        return load_16_bit(buffer);
+    }
+    RESIDUA_LANE_INLINE void store_16_bit(void* p) const { store_halves(p, static_cast<raw>(v)); }
+    RESIDUA_LANE_INLINE void store_16_bit(void* p, int n) const
+    {
+        std::uint16_t buffer[static_cast<std::size_t>(size)];
+        store_16_bit(buffer);
+        copy_16_bit(p, buffer, n);
     }
 };
 
