@@ -61,6 +61,20 @@
 #define RESIDUA_UNIT_HAS_FMA 0
 #endif
 
+// Whether the compiler has 16-bit types of its own: `_Float16`, `__bf16`.
+#if defined(__FLT16_MANT_DIG__) \
+    && (defined(__clang__) || __GNUC__ >= 13 || defined(__x86_64__) || defined(__i386__))
+#define RESIDUA_COMPILER_HAS_FLOAT16 1
+#else
+#define RESIDUA_COMPILER_HAS_FLOAT16 0
+#endif
+#if defined(__BFLT16_MANT_DIG__) \
+    || (defined(__clang__) && __clang_major__ >= 17 && (defined(__SSE2__) || defined(__aarch64__)))
+#define RESIDUA_COMPILER_HAS_BFLOAT16 1
+#else
+#define RESIDUA_COMPILER_HAS_BFLOAT16 0
+#endif
+
 // The name of this unit's inline namespace: version, backend, instruction set, and what else changes code that has
 // the same source. Two units that differ in any of them share no function, so the linker cannot give one the other's.
 #define RESIDUA_CAT_(a, b) a##b

@@ -213,23 +213,32 @@ concept arithmetic_rows =
 template <class R, class S>
 concept same_type_as = std::is_same_v<detail::value_of<const R&>, detail::value_of<const S&>>;
 
-/// A contiguous range of 16-bit elements of another name (`std::uint16_t`, `__bf16`, `_Float16`) as bfloat16 or float16:
-/// the same memory, with the bits taken as they are.
-template <detail::contiguous R>
-    requires(sizeof(detail::element_of<R>) == 2 && std::is_trivially_copyable_v<detail::value_of<R>>)
+namespace detail {
+
+template <class To, class T>
+RESIDUA_INLINE auto viewed_as(const rows<T>& from) noexcept
+{
+    using to = std::conditional_t<std::is_const_v<T>, const To, To>;
+    return rows<to>{reinterpret_cast<to*>(from.data), from.count, from.columns, from.stride};
+}
+
+}  // namespace detail
+
+/// Rows, or a contiguous range, of 16-bit elements of another name (`std::uint16_t`, `__bf16`, `_Float16`) as rows of
+/// bfloat16 or float16: the same memory, with the bits taken as they are.
+template <class R>
+    requires requires(R&& r) { detail::view(r); } && (sizeof(detail::element_of<R>) == 2)
+             && std::is_trivially_copyable_v<detail::value_of<R>>
 RESIDUA_INLINE auto as_bfloat16(R&& r) noexcept
 {
-    using to = std::conditional_t<std::is_const_v<detail::element_of<R>>, const bfloat16, bfloat16>;
-    const auto from = detail::view(r);
-    return rows<to>{reinterpret_cast<to*>(from.data), from.count, from.columns};
+    return detail::viewed_as<bfloat16>(detail::view(r));
 }
-template <detail::contiguous R>
-    requires(sizeof(detail::element_of<R>) == 2 && std::is_trivially_copyable_v<detail::value_of<R>>)
+template <class R>
+    requires requires(R&& r) { detail::view(r); } && (sizeof(detail::element_of<R>) == 2)
+             && std::is_trivially_copyable_v<detail::value_of<R>>
 RESIDUA_INLINE auto as_float16(R&& r) noexcept
 {
-    using to = std::conditional_t<std::is_const_v<detail::element_of<R>>, const float16, float16>;
-    const auto from = detail::view(r);
-    return rows<to>{reinterpret_cast<to*>(from.data), from.count, from.columns};
+    return detail::viewed_as<float16>(detail::view(r));
 }
 
 }  // namespace RESIDUA_ABI

@@ -6,6 +6,7 @@
 #ifndef RESIDUA_TYPES_HPP
 #define RESIDUA_TYPES_HPP
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,18 +15,58 @@
 namespace residua {
 inline namespace RESIDUA_ABI_VERSION {
 
+namespace operand {
+
+#if RESIDUA_COMPILER_HAS_BFLOAT16
+__extension__ typedef __bf16 compilers_bfloat16;
+#endif
+#if RESIDUA_COMPILER_HAS_FLOAT16
+__extension__ typedef _Float16 compilers_float16;
+#endif
+
+/// A float that, rounded once more to a type of 16 bits, gives what rounding x once would have given: towards zero, and
+/// the last bit of what is not exact is odd.
+RESIDUA_INLINE constexpr float to_odd(double x) noexcept
+{
+    constexpr double largest = 0x1.fffffep127;  // which types of 16 bits round to infinity
+    if (x > largest) return 0x1.fffffep127f;
+    if (x < -largest) return -0x1.fffffep127f;
+    const float nearest = static_cast<float>(x);
+    const double back = static_cast<double>(nearest);
+    if (!(back < x || x < back)) return nearest;  // exact, or NaN
+    const bool away = x < 0 ? back < x : x < back;
+    return __builtin_bit_cast(float, (__builtin_bit_cast(std::uint32_t, nearest) - (away ? 1u : 0u)) | 1u);
+}
+
+}  // namespace operand
+
 /// The upper half of a binary32: 8 bits of exponent, 7 of fraction. Storage only; arithmetic is in float.
 ///
-/// Needs no support of the compiler. From float it rounds to nearest, halves to even, keeps subnormal numbers, and
-/// keeps a NaN one; to float it is exact. Memory of `std::uint16_t` or of the compiler's `__bf16` becomes a range of
-/// these with `as_bfloat16`, without a copy.
-struct bfloat16 {
+/// Needs no support of the compiler. From float and double it rounds once, to nearest, halves to even, keeps subnormal
+/// numbers, and keeps a NaN one; to float it is exact. To and from the compiler's `__bf16`, where there is one, the bits
+/// are taken as they are. Memory of `std::uint16_t` or `__bf16` becomes a range of these with `as_bfloat16`, without a
+/// copy: an object of this type may lie in memory of any other.
+struct [[gnu::may_alias]] bfloat16 {
     std::uint16_t bits;
 
     RESIDUA_INLINE constexpr bfloat16() = default;
     RESIDUA_INLINE explicit constexpr bfloat16(float x) noexcept : bits{round(__builtin_bit_cast(std::uint32_t, x))}
     {
     }
+    template <std::same_as<double> Double>
+    RESIDUA_INLINE explicit constexpr bfloat16(Double x) noexcept : bfloat16(operand::to_odd(x))
+    {
+    }
+#if RESIDUA_COMPILER_HAS_BFLOAT16
+    template <std::same_as<operand::compilers_bfloat16> Native>
+    RESIDUA_INLINE explicit constexpr bfloat16(Native x) noexcept : bits{__builtin_bit_cast(std::uint16_t, x)}
+    {
+    }
+    RESIDUA_INLINE explicit constexpr operator operand::compilers_bfloat16() const noexcept
+    {
+        return __builtin_bit_cast(operand::compilers_bfloat16, bits);
+    }
+#endif
     RESIDUA_INLINE constexpr operator float() const noexcept
     {
         return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
@@ -48,13 +89,27 @@ private:
 /// IEEE binary16: 5 bits of exponent, 10 of fraction. Storage only; arithmetic is in float.
 ///
 /// As `bfloat16`; beyond 65504 it rounds to infinity. The compiler's type is `_Float16`, the view `as_float16`.
-struct float16 {
+struct [[gnu::may_alias]] float16 {
     std::uint16_t bits;
 
     RESIDUA_INLINE constexpr float16() = default;
     RESIDUA_INLINE explicit constexpr float16(float x) noexcept : bits{round(__builtin_bit_cast(std::uint32_t, x))}
     {
     }
+    template <std::same_as<double> Double>
+    RESIDUA_INLINE explicit constexpr float16(Double x) noexcept : float16(operand::to_odd(x))
+    {
+    }
+#if RESIDUA_COMPILER_HAS_FLOAT16
+    template <std::same_as<operand::compilers_float16> Native>
+    RESIDUA_INLINE explicit constexpr float16(Native x) noexcept : bits{__builtin_bit_cast(std::uint16_t, x)}
+    {
+    }
+    RESIDUA_INLINE explicit constexpr operator operand::compilers_float16() const noexcept
+    {
+        return __builtin_bit_cast(operand::compilers_float16, bits);
+    }
+#endif
     RESIDUA_INLINE constexpr operator float() const noexcept
     {
         const std::uint32_t sign = (bits & 0x8000u) << 16;

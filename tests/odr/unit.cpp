@@ -13,6 +13,10 @@ double ENTRY(double a)
     residua::gpt_oss_swiglu(y, y, x);
     residua::softmax(y, y);
 
+    std::vector<unsigned short> halves(100, residua::bfloat16(a).bits), other(100, residua::float16(x[0]).bits);
+    residua::rms_norm(residua::as_bfloat16(halves), y, residua::as_float16(other), {.eps = 1e-6f});
+    y[0] = residua::bfloat16::from_bits(halves[0]) + residua::as_float16(other)[0][1];
+
     std::vector<double> matrix(16, a), stream(8, a), scratch(8), gradient(4, 1), hidden(4), inner(4);
     using sublayer = residua::probe::tanh_sublayer<double>;
     const residua::rows<const double> square{matrix.data(), 4, 4};
