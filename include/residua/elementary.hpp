@@ -1,5 +1,5 @@
 /// \file
-/// exp, log, tanh, sigmoid, silu, cos(2 pi u) and softmax.
+/// exp, log, tanh, sigmoid, silu and cos(2 pi u).
 ///
 /// Shapes: y and x have the same number of rows and columns; each is a `rows` view or a contiguous range (one row).
 /// Aliasing: y may be exactly x; otherwise they must share no element. y is overwritten.
@@ -46,13 +46,6 @@ void cos_2pi(Y&& y, const X& x);
 template <writable_rows DX, readable_rows Y, readable_rows DY>
 void tanh_vjp_from_output(DX&& dx, const Y& y, const DY& dy);
 
-/// y_j = e^(x_j - m) / sum_k e^(x_k - m) with m the row's maximum, row by row. A row with a NaN or
-/// with +infinity is NaN throughout, and so is a row of -infinity alone; a single -infinity gives 0. An empty row is
-/// left alone.
-/// Error: at most 4 ulp where the result is normal (the rounding of x_j - m is carried along).
-template <writable_rows Y, readable_rows X>
-void softmax(Y&& y, const X& x);
-
 /// z = sqrt(-2 ln max(u1, 1e-12)) cos(2 pi u2): a normal deviate of two uniform ones in [0, 1) (Box and Muller 1958).
 template <writable_rows Z, readable_rows U1, readable_rows U2>
 void box_muller(Z&& z, const U1& u1, const U2& u2);
@@ -77,7 +70,6 @@ RESIDUA_ELEMENTWISE(tanh)
 RESIDUA_ELEMENTWISE(sigmoid)
 RESIDUA_ELEMENTWISE(silu)
 RESIDUA_ELEMENTWISE(cos_2pi)
-RESIDUA_ELEMENTWISE(softmax)
 
 #undef RESIDUA_ELEMENTWISE
 

@@ -1,6 +1,7 @@
 // The public headers, in the order of their layers. No guard of its own: dispatch.hpp reads them once more.
 
 #include <residua/elementary.hpp>
+#include <residua/softmax.hpp>
 #include <residua/residual.hpp>
 #include <residua/rms_norm.hpp>
 #include <residua/swiglu.hpp>

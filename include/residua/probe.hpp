@@ -21,6 +21,7 @@
 #include <residua/matvec.hpp>
 #include <residua/residual.hpp>
 #include <residua/rms_norm.hpp>
+#include <residua/softmax.hpp>
 #endif
 
 #include <algorithm>
