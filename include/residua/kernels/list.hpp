@@ -15,6 +15,7 @@
     X(void, tanh_vjp_from_output, (shape s, output dx, input y, input dy), (s, dx, y, dy))                             \
     X(void, box_muller, (shape s, output z, input u1, input u2), (s, z, u1, u2))                                       \
     X(void, residual_add, (shape s, output y, input x, input f, T factor), (s, y, x, f, factor))                       \
+    X(void, residual_add_per_channel, (shape s, output y, input x, input f, input scale), (s, y, x, f, scale))         \
     X(void, scale, (shape s, output y, input x, T factor), (s, y, x, factor))                                          \
     X(void, rms_norm,                                                                                                  \
       (shape s, output y, input x, input w, norm_weight kind, T eps, norm_rounding rounding),                          \
@@ -35,6 +36,13 @@
 /// Computed in double whatever the types of the operands are: derivatives, whose factors can cancel and whose products
 /// can leave the range of float on the way.
 #define RESIDUA_WIDE_KERNELS(X)                                                                                        \
+    X(void, softmax_jacobian, (shape s, output out, input y, input a), (s, out, y, a))                                 \
+    X(void, residual_add_vjp, (shape s, output dx, output df, input dy, double scale), (s, dx, df, dy, scale))         \
+    X(void, residual_add_per_channel_vjp,                                                                              \
+      (shape s, output dx, output df, output ds, input f, input dy, input scale, weight_gradient mode),                \
+      (s, dx, df, ds, f, dy, scale, mode))                                                                             \
+    X(void, residual_add_per_channel_jvp,                                                                              \
+      (shape s, output ty, input f, input tx, input tf, input scale, input tscale), (s, ty, f, tx, tf, scale, tscale)) \
     X(void, rms_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),              \
       (s, ty, x, w, kind, tx, eps))
 // clang-format on

@@ -1,4 +1,4 @@
-// The residual stream: adding to it, and scaling what is added.
+// The residual stream: adding to it, and scaling what is added; gradients and derivatives.
 
 namespace RESIDUA_PASS {
 
@@ -33,6 +33,84 @@ template <class T>
 inline void scale(shape s, output y, input x, T factor)
 {
     map<T>(scaled_by<T>{factor}, s, y, x);
+}
+
+/// Sets the memory that sums over rows begin with.
+template <class T>
+inline void set_to_zero(output y, std::size_t n)
+{
+    map_row(scaled_by<T>{T(0)}, n, to<T>(y, 0), ones<T>());
+}
+
+// --- a scale for each channel ----------------------------------------------------------------------------------
+
+/// A row that is the same for every row of another operand.
+RESIDUA_LANE_INLINE input for_every_row(const input& in) { return {in.data, 0, in.type, in.step}; }
+
+struct residual_add_scaled_of {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x, V f, V scale) const
+    {
+        return fma(scale, f, x);
+    }
+};
+template <class T>
+inline void residual_add_per_channel(shape s, output y, input x, input f, input scale)
+{
+    map<T>(residual_add_scaled_of{}, s, y, x, f, for_every_row(scale));
+}
+
+// --- gradient and derivative -----------------------------------------------------------------------------------
+
+struct residual_add_vjp_of {
+    double scale;
+
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(V dy) const
+    {
+        return {dy, V::broadcast(scale) * dy};
+    }
+};
+inline void residual_add_vjp(shape s, output dx, output df, input dy, double scale)
+{
+    map_to_two<double>(residual_add_vjp_of{scale}, s, dx, df, dy);
+}
+
+struct residual_add_scaled_vjp_of {
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(V dy, V scale) const
+    {
+        return {dy, scale * dy};
+    }
+};
+/// ds may be absent. The sum over the rows is in its own type.
+inline void residual_add_per_channel_vjp(shape s, output dx, output df, output ds, input f, input dy, input scale,
+                                         weight_gradient mode)
+{
+    const std::size_t n = s.columns;
+    const bool sums = ds.data != nullptr;
+    if (sums && mode == weight_gradient::overwrite) set_to_zero<double>(ds, n);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto gradient = from<double>(dy, i);
+        if (sums) {
+            map_row(residual_add_scaled_of{}, n, to<double>(ds, 0), from<double>(read_back(ds), 0), gradient,
+                    from<double>(f, i));
+        }
+        map_row(residual_add_scaled_vjp_of{}, n, to<double>(dx, i), to<double>(df, i), gradient,
+                from<double>(scale, 0));
+    }
+}
+
+struct residual_add_scaled_jvp_of {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V f, V tx, V tf, V scale, V tscale) const
+    {
+        return fma(scale, tf, fma(tscale, f, tx));
+    }
+};
+inline void residual_add_per_channel_jvp(shape s, output ty, input f, input tx, input tf, input scale, input tscale)
+{
+    map<double>(residual_add_scaled_jvp_of{}, s, ty, f, tx, tf, for_every_row(scale), for_every_row(tscale));
 }
 
 }  // namespace RESIDUA_PASS

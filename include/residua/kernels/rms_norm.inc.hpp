@@ -156,13 +156,6 @@ inline void add_to_weight_gradient(output dw, input dy, input x, std::size_t i, 
             scale.exponent == 0 ? row : scaled.as_source());
 }
 
-/// Sets the memory that sums over rows begin with.
-template <class T>
-inline void set_to_zero(output y, std::size_t n)
-{
-    map_row(scaled_by<T>{T(0)}, n, to<T>(y, 0), ones<T>());
-}
-
 template <class T>
 inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_weight kind, input dy, T eps,
                          weight_gradient mode)

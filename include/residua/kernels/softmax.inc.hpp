@@ -1,4 +1,4 @@
-// y = e^(x - max x) / sum of e^(x - max x), row by row.
+// Softmax: y = e^(x - max x) / sum of e^(x - max x), row by row; its gradient and derivative.
 
 namespace RESIDUA_PASS {
 
@@ -57,6 +57,41 @@ inline void softmax(shape s, output y, input x)
         const auto terms = computed(exp_less<T>{most}, row);
         const double sum = sum_row(add{}, n, terms.as_source());
         map_row(exp_less_over<T>{most, static_cast<T>(sum)}, n, to<T>(y, i), row);
+    }
+}
+
+// --- gradient and derivative -----------------------------------------------------------------------------------
+
+struct softmax_jacobian_of {
+    double sum;
+    int exponent;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V y, V a) const
+    {
+        return times_power{exponent}(y * (a - V::broadcast(sum)));
+    }
+};
+
+/// out = y (a - sum(y a)): the Jacobian is symmetric, so the gradient and the derivative are one. Where the products
+/// could leave the range of double, a is brought to near one and the result back.
+inline void softmax_jacobian(shape s, output out, input y, input a)
+{
+    const std::size_t n = s.columns;
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto y_row = from<double>(y, i);
+        const auto a_row = from<double>(a, i);
+        double sum = sum_row(multiply_add{}, n, y_row, a_row);
+        const double size = __builtin_fabs(sum);
+        int up = 0;
+        if (!(size >= 0x1p-900 && size <= 0x1p960)) {
+            const double most = largest_magnitude(a_row, n);
+            if (most > 0 && most <= 0x1.fffffffffffffp1023) up = exponent_to_one(most);
+        }
+        const auto scaled = computed(times_power{up}, a_row);
+        const auto row = up == 0 ? a_row : scaled.as_source();
+        if (up != 0) sum = sum_row(multiply_add{}, n, y_row, row);
+        map_row(softmax_jacobian_of{sum, -up}, n, to<double>(out, i), y_row, row);
     }
 }
 
