@@ -51,6 +51,10 @@
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "residua: needs GCC or Clang, whose means keep a product and a sum from being fused"
 #endif
+#if defined(__MINGW32__) && !defined(__clang__) && defined(__AVX__) && RESIDUA_BACKEND != RESIDUA_BACKEND_SCALAR
+#error \
+    "residua: MinGW's GCC misaligns vectors of 32 bytes and more on the stack (GCC bug 54412); use Clang, or RESIDUA_BACKEND_SCALAR"
+#endif
 #define RESIDUA_INLINE [[gnu::always_inline]] inline
 #define RESIDUA_OUT_OF_LINE [[gnu::noinline]] inline
 

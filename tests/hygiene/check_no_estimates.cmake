@@ -1,0 +1,11 @@
+# Fails if the library asks a CPU for an estimate of a reciprocal or of a square root: makers disagree on their bits.
+cmake_minimum_required(VERSION 3.25)
+file(GLOB_RECURSE headers ${INCLUDE}/*.hpp)
+foreach(header IN LISTS headers)
+    file(STRINGS ${header} lines REGEX "(rsqrt|rcp|reciprocal_sqrt|ApproximateReciprocal|vrecpe|vrsqrte|cvtneps2bf16)")
+    foreach(line IN LISTS lines)
+        if(NOT line MATCHES "^ *//")
+            message(SEND_ERROR "${header}: ${line}")
+        endif()
+    endforeach()
+endforeach()

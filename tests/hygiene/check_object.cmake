@@ -1,0 +1,13 @@
+# Fails if OBJECT has something to run before main, or a guard of an object that is made at its first use.
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND ${OBJDUMP} -h ${OBJECT} OUTPUT_VARIABLE sections COMMAND_ERROR_IS_FATAL ANY)
+if(sections MATCHES "\\.(init_array|ctors)")
+    message(SEND_ERROR "${OBJECT} has code that runs before main")
+endif()
+execute_process(COMMAND ${NM} ${OBJECT} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+if(NOT symbols MATCHES "residua")
+    message(FATAL_ERROR "${OBJECT} has no symbol of residua at all: nothing was tested")
+endif()
+if(symbols MATCHES " _ZGV[^\n]*")
+    message(SEND_ERROR "${OBJECT} has a guard variable: ${CMAKE_MATCH_0}")
+endif()

@@ -1,0 +1,21 @@
+# Fails unless the preprocessor refuses SOURCE under FLAGS with one error, which says MESSAGE; or, with ACCEPTED, unless it
+# accepts it.
+cmake_minimum_required(VERSION 3.25)
+separate_arguments(flags UNIX_COMMAND "${FLAGS}")
+execute_process(COMMAND ${COMPILER} -std=c++20 -I${INCLUDE} ${flags} -E ${SOURCE} OUTPUT_QUIET ERROR_VARIABLE said
+                RESULT_VARIABLE status)
+if(ACCEPTED)
+    if(NOT status EQUAL 0)
+        message(FATAL_ERROR "refused with ${FLAGS}:\n${said}")
+    endif()
+    return()
+endif()
+if(status EQUAL 0)
+    message(FATAL_ERROR "accepted with ${FLAGS}")
+endif()
+string(REPLACE ";" "," said "${said}")
+string(REGEX MATCHALL "error: [^\n]*" errors "${said}")
+list(LENGTH errors count)
+if(NOT count EQUAL 1 OR NOT errors MATCHES "${MESSAGE}")
+    message(FATAL_ERROR "with ${FLAGS} not one clear error but:\n${said}")
+endif()
