@@ -4,6 +4,10 @@
 #include <residua/softmax.hpp>
 #include <residua/residual.hpp>
 #include <residua/rms_norm.hpp>
+#include <residua/split_rms_norm.hpp>
+#include <residua/add_rms_norm.hpp>
+#include <residua/gated_rms_norm.hpp>
+#include <residua/layer_norm.hpp>
 #include <residua/swiglu.hpp>
 #include <residua/matvec.hpp>
 #include <residua/probe.hpp>

@@ -82,6 +82,13 @@ using weight_value = typename decltype(local::channels(std::declval<const W&>())
 template <class W, class... R>
 using arithmetic = detail::arithmetic_of<weight_value<W>, detail::value_of<R>...>;
 
+/// Whether a gradient summed over the rows of x fits.
+template <class T, class X>
+bool one_per_column(const rows<T>& dw, const rows<const X>& x)
+{
+    return dw.count == 1 && dw.columns == x.columns;
+}
+
 }  // namespace local
 
 /// What a norm takes as its weight: one element per column, zero_centered of that, or `no_weight`.
@@ -188,7 +195,7 @@ void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY& dy,
                   rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options)
 {
     const auto gradient = detail::view(dw);
-    RESIDUA_ASSERT(gradient.count == 1 && gradient.columns == detail::constant_view(x).columns,
+    RESIDUA_ASSERT(local::one_per_column(gradient, detail::constant_view(x)),
                    "rms_norm_vjp: dw must have one element per column");
     local::check_and_run_rms_norm_vjp(detail::view(dx), gradient, detail::constant_view(x), weight,
                                       detail::constant_view(dy), options);

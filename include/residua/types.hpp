@@ -160,6 +160,22 @@ enum class norm_weight : std::uint8_t { none, plain, zero_centered };
 /// `before_weight`, where x r is rounded to the type of x and then multiplied (Llama, T5).
 enum class norm_rounding : std::uint8_t { once, before_weight };
 
+/// The function of z that a gated norm multiplies by: z sigmoid(z), or sigmoid(z) (Qwen3.8-Flash-Next).
+enum class norm_gate : std::uint8_t { silu, sigmoid };
+
+/// Whether the gate multiplies what the norm gives (Gated DeltaNet), or what it takes (Mamba 2).
+enum class gate_order : std::uint8_t { norm_first, gate_first };
+
+/// What a norm that is fused with a residual sum is of: of the sum as it was stored, rounded to its type; or of the sum
+/// before that rounding.
+enum class norm_of : std::uint8_t { stored, exact };
+
+/// A sum of squares that no row of finite numbers can drive out of range: that of the elements times 2^exponent.
+struct square_sum {
+    double value = 0;
+    int exponent = 0;
+};
+
 /// What becomes of the memory that a weight's gradient is written to: the sum over the rows replaces it, or is added.
 enum class weight_gradient : std::uint8_t { overwrite, accumulate };
 

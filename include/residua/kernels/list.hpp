@@ -23,6 +23,18 @@
     X(void, rms_norm_vjp,                                                                                              \
       (shape s, output dx, output dw, input x, input w, norm_weight kind, input dy, T eps, weight_gradient mode),      \
       (s, dx, dw, x, w, kind, dy, eps, mode))                                                                          \
+    X(void, sum_of_squares, (shape s, square_sum* sums, input x), (s, sums, x))                                        \
+    X(void, rms_norm_apply,                                                                                            \
+      (shape s, output y, input x, input w, norm_weight kind, const square_sum* squares, std::size_t count, T eps,     \
+       norm_rounding rounding),                                                                                        \
+      (s, y, x, w, kind, squares, count, eps, rounding))                                                               \
+    X(void, add_rms_norm,                                                                                              \
+      (shape s, output y, output residual, input x, input w, norm_weight kind, T eps, T factor, norm_of which,         \
+       norm_rounding rounding),                                                                                        \
+      (s, y, residual, x, w, kind, eps, factor, which, rounding))                                                      \
+    X(void, gated_rms_norm,                                                                                            \
+      (shape s, output y, input x, input z, input w, norm_weight kind, T eps, norm_gate gate, gate_order order),       \
+      (s, y, x, z, w, kind, eps, gate, order))                                                                         \
     X(T, rms, (shape s, input x), (s, x))                                                                              \
     X(void, swiglu, (shape s, output y, input gate, input up), (s, y, gate, up))                                       \
     X(void, clamped_swiglu, (shape s, output y, input gate, input up, T limit), (s, y, gate, up, limit))               \
@@ -43,6 +55,31 @@
       (s, dx, df, ds, f, dy, scale, mode))                                                                             \
     X(void, residual_add_per_channel_jvp,                                                                              \
       (shape s, output ty, input f, input tx, input tf, input scale, input tscale), (s, ty, f, tx, tf, scale, tscale)) \
+    X(square_sum, combine, (const square_sum* parts, std::size_t count), (parts, count))                               \
     X(void, rms_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),              \
+      (s, ty, x, w, kind, tx, eps))                                                                                    \
+    X(void, add_rms_norm_vjp,                                                                                          \
+      (shape s, output dresidual, output dx, output dw, input residual, input w, norm_weight kind,                     \
+       input dresidual_out, input dy, double eps, double scale, weight_gradient mode),                                 \
+      (s, dresidual, dx, dw, residual, w, kind, dresidual_out, dy, eps, scale, mode))                                  \
+    X(void, add_rms_norm_jvp,                                                                                          \
+      (shape s, output ty, output tresidual, input residual, input w, norm_weight kind, input tx, double eps,          \
+       double scale),                                                                                                  \
+      (s, ty, tresidual, residual, w, kind, tx, eps, scale))                                                           \
+    X(void, gated_rms_norm_vjp,                                                                                        \
+      (shape s, output dx, output dz, output dw, input x, input z, input w, norm_weight kind, input dy, double eps,    \
+       norm_gate gate, gate_order order, weight_gradient mode),                                                        \
+      (s, dx, dz, dw, x, z, w, kind, dy, eps, gate, order, mode))                                                      \
+    X(void, gated_rms_norm_jvp,                                                                                        \
+      (shape s, output ty, input x, input z, input w, norm_weight kind, input tx, input tz, double eps,                \
+       norm_gate gate, gate_order order),                                                                              \
+      (s, ty, x, z, w, kind, tx, tz, eps, gate, order))                                                                \
+    X(void, layer_norm, (shape s, output y, input x, input w, norm_weight kind, input b, double eps),                  \
+      (s, y, x, w, kind, b, eps))                                                                                      \
+    X(void, layer_norm_vjp,                                                                                            \
+      (shape s, output dx, output dw, output db, input x, input w, norm_weight kind, input dy, double eps,             \
+       weight_gradient mode),                                                                                          \
+      (s, dx, dw, db, x, w, kind, dy, eps, mode))                                                                      \
+    X(void, layer_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),            \
       (s, ty, x, w, kind, tx, eps))
 // clang-format on

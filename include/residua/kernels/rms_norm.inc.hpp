@@ -8,14 +8,38 @@ struct row_scale {
     int exponent;
 };
 
+/// eps beside a row times 2^exponent. It stays positive, so that a row of nothing but zeros is not 0/0.
+inline double scaled_eps(double eps, int exponent)
+{
+    const double scaled = times_pow2(eps, 2 * exponent);
+    return eps > 0 && scaled == 0 ? 0x1p-1074 : scaled;
+}
+
+/// Of `count` elements whose squares are known. Where eps is larger than the mean square, it is eps that is kept in range.
+template <class T>
+inline row_scale scale_of_row(square_sum squares, std::size_t count, T eps)
+{
+    const double e = static_cast<double>(eps);
+    double mean = squares.value / static_cast<double>(count);
+    int exponent = squares.exponent;
+    if (exponent > 0 && e > 0) {
+        const bool moderate = e >= square_range<T>::least;
+        const int of_eps = moderate ? 0 : exponent_to_one(__builtin_sqrt(e)) + square_range<T>::scaled_to;
+        if (of_eps < exponent) {
+            mean = times_pow2(mean, 2 * (of_eps - exponent));
+            exponent = of_eps;
+        }
+    }
+    // a sum that was taken in double need not fit the float that it is used with
+    constexpr int most = sizeof(T) == 4 ? 240 : 1900;
+    const int possible = exponent > most ? most : exponent < -most ? -most : exponent;
+    if (possible != exponent) mean = times_pow2(mean, 2 * (possible - exponent));
+    return {1 / __builtin_sqrt(mean + scaled_eps(e, possible)), possible};
+}
 template <class T>
 inline row_scale rms_scale(const source<T>& x, std::size_t n, T eps)
 {
-    const double count = static_cast<double>(n);
-    const double e = static_cast<double>(eps);
-    const auto squares = sum_of_squares(x, n, count * e);
-    const double mean = squares.value / count;
-    return {1 / __builtin_sqrt(mean + times_pow2(e, 2 * squares.exponent)), squares.exponent};
+    return scale_of_row(sum_of_squares(x, n), n, eps);
 }
 
 /// What the channels are multiplied by: w + offset. Adding -0 changes nothing, not even the sign of a zero.
@@ -53,18 +77,77 @@ struct times_factor {
     }
 };
 
-/// One row whose scale is known; `stored`: the type that x r is rounded to before the weight, where that is asked for.
+// --- where a norm, or a derivative of one, goes ----------------------------------------------------------------
+
+/// To a row.
 template <class T>
-inline void normalize(const sink<T>& y, const source<T>& x, const channel_factors<T>& f, std::size_t n,
-                      row_scale scale, norm_rounding rounding, element stored)
+struct to_row {
+    sink<T> y;
+
+    template <class Op, class... In>
+    void write(const Op& op, std::size_t n, const In&... in) const
+    {
+        map_row(op, n, y, in...);
+    }
+};
+
+/// op, and then an operation on its result that has more operands of its own, which come first.
+template <class Op, class Then, std::size_t More>
+struct followed {
+    Op op;
+    Then then;
+
+    template <class V, std::size_t N, std::size_t... M, std::size_t... I>
+    RESIDUA_LANE_INLINE auto apply(const V (&v)[N], std::index_sequence<M...>, std::index_sequence<I...>) const
+    {
+        return then(op(v[More + I]...), v[M]...);
+    }
+    template <class V, class... W>
+    RESIDUA_LANE_INLINE auto operator()(V first, W... rest) const
+    {
+        const V v[] = {first, rest...};
+        return apply(v, std::make_index_sequence<More>{}, std::make_index_sequence<1 + sizeof...(W) - More>{});
+    }
+};
+
+/// To one row or two, through one more operation.
+template <class T, class Then, std::size_t Out, std::size_t More>
+struct through {
+    Then then;
+    sink<T> y[Out];
+    source<T> more[More];
+
+    template <class Op, std::size_t... M, class... In>
+    void write_with(const Op& op, std::size_t n, std::index_sequence<M...>, const In&... in) const
+    {
+        using both = followed<Op, Then, More>;
+        constexpr std::size_t count = More + sizeof...(In);
+        const both f{op, then};
+        const source<T> all[] = {more[M]..., in...};
+        walk<T, Out, count>(map_erased<both, T, Out, count>, &f, n, y, all);
+    }
+    template <class Op, class... In>
+    void write(const Op& op, std::size_t n, const In&... in) const
+    {
+        write_with(op, n, std::make_index_sequence<More>{}, in...);
+    }
+};
+
+// --- the norm --------------------------------------------------------------------------------------------------
+
+/// One row whose scale is known, to wherever it goes; `stored`: the type that x r is rounded to before the weight, where
+/// that is asked for.
+template <class Target, class T>
+inline void normalize(const Target& y, const source<T>& x, const channel_factors<T>& f, std::size_t n,
+                      row_scale scale, norm_rounding rounding = norm_rounding::once,
+                      element stored = element::float32)
 {
     const T r = static_cast<T>(scale.r);
-    const auto scaled = computed(times_power{scale.exponent}, x);
-    const source<T> row = scale.exponent == 0 ? x : scaled.as_source();
-    if (rounding == norm_rounding::once) return map_row(rms_norm_of<T>{r, f.offset}, n, y, row, f.w);
-    const auto normal = computed(scaled_by<T>{r}, row);
+    const auto row = in_range(x, scale.exponent);
+    if (rounding == norm_rounding::once) return y.write(rms_norm_of<T>{r, f.offset}, n, row.as_source(), f.w);
+    const auto normal = computed(scaled_by<T>{r}, row.as_source());
     const rounded_row<T> rounded{normal.as_source(), stored};
-    map_row(times_factor<T>{f.offset}, n, y, rounded.as_source(), f.w);
+    y.write(times_factor<T>{f.offset}, n, rounded.as_source(), f.w);
 }
 
 template <class T>
@@ -74,7 +157,19 @@ inline void rms_norm(shape s, output y, input x, input w, norm_weight kind, T ep
     const auto f = channels<T>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto row = from<T>(x, i);
-        normalize(to<T>(y, i), row, f, s.columns, rms_scale(row, s.columns, eps), rounding, x.type);
+        normalize(to_row<T>{to<T>(y, i)}, row, f, s.columns, rms_scale(row, s.columns, eps), rounding, x.type);
+    }
+}
+
+/// The same for a part of each row, whose sums of squares are known: `count` elements' each.
+template <class T>
+inline void rms_norm_apply(shape s, output y, input x, input w, norm_weight kind, const square_sum* squares,
+                           std::size_t count, T eps, norm_rounding rounding)
+{
+    const auto f = channels<T>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        normalize(to_row<T>{to<T>(y, i)}, from<T>(x, i), f, s.columns, scale_of_row(squares[i], count, eps),
+                  rounding, x.type);
     }
 }
 
@@ -99,7 +194,7 @@ struct add_product_with_x {
 
 template <factors When, class T>
 struct rms_norm_jacobian_of {
-    T r, mean, offset, r_out;
+    T r, mean, offset;
     int out_exponent;
 
     template <class V>
@@ -107,12 +202,37 @@ struct rms_norm_jacobian_of {
     {
         const V factor = w + V::broadcast(offset);
         if constexpr (When == factors::first) a = a * factor;
-        V out = V::broadcast(r_out) * fma(V::broadcast(r) * x, V::broadcast(-mean), a);
+        V out = V::broadcast(r) * fma(V::broadcast(r) * x, V::broadcast(-mean), a);
         if constexpr (sizeof(T) == 8) out = times_power{out_exponent}(out);
         if constexpr (When == factors::last) out = out * factor;
         return out;
     }
 };
+
+/// One row in double, which holds any product of three floats. a and x are in range, and r belongs to that x; the result
+/// is to be multiplied by 2^exponent.
+template <factors When, class Target>
+inline void jacobian_in_range(const Target& out, const source<double>& a, const source<double>& x,
+                              const channel_factors<double>& f, std::size_t n, double r, int exponent)
+{
+    const double sum = sum_row(add_product_with_x<When, double>{f.offset}, n, a, x, f.w);
+    const double mean = r * (sum / static_cast<double>(n));
+    const int possible = exponent > 2000 ? 2000 : exponent < -2000 ? -2000 : exponent;
+    out.write(rms_norm_jacobian_of<When, double>{r, mean, f.offset, possible}, n, a, x, f.w);
+}
+
+/// The same for any a and x: they are brought near one (the result is linear in a).
+template <factors When, class Target>
+inline void rms_norm_jacobian_row(const Target& out, const source<double>& a, const source<double>& x,
+                                  const channel_factors<double>& f, std::size_t n, row_scale scale)
+{
+    const double most = largest_magnitude(a, n);
+    const bool extreme = scale.exponent != 0 || most > 0x1p300 || (most > 0 && most < 0x1p-300);
+    const int up = extreme && most > 0 && most <= 0x1.fffffffffffffp1023 ? exponent_to_one(most) : 0;
+    const auto a_row = in_range(a, up);
+    const auto x_row = in_range(x, scale.exponent);
+    jacobian_in_range<When>(out, a_row.as_source(), x_row.as_source(), f, n, scale.r, scale.exponent - up);
+}
 
 template <class T>
 struct add_dy_xh {
@@ -125,35 +245,20 @@ struct add_dy_xh {
     }
 };
 
-/// One row in double, which holds any product of three floats; a row of doubles is brought to near one and back, and so
-/// is a (the result is linear in it).
-template <factors When>
-inline void rms_norm_jacobian_row(const sink<double>& out, const source<double>& a, const source<double>& x,
-                                  const channel_factors<double>& f, std::size_t n, row_scale scale)
+/// Before the sum over the rows; there may be no dw.
+inline void begin_weight_gradient(output dw, std::size_t n, weight_gradient mode)
 {
-    const double most = largest_magnitude(a, n);
-    const bool extreme = scale.exponent != 0 || most > 0x1p300 || (most > 0 && most < 0x1p-300);
-    const int up = extreme && most > 0 && most <= 0x1.fffffffffffffp1023 ? exponent_to_one(most) : 0;
-    const int back = scale.exponent - up;
-    const auto x_scaled = computed(times_power{scale.exponent}, x);
-    const auto a_scaled = computed(times_power{up}, a);
-    const source<double> x_row = extreme ? x_scaled.as_source() : x;
-    const source<double> a_row = extreme ? a_scaled.as_source() : a;
-    const double sum = sum_row(add_product_with_x<When, double>{f.offset}, n, a_row, x_row, f.w);
-    const double mean = scale.r * (sum / static_cast<double>(n));
-    const int out_exponent = back > 2000 ? 2000 : back < -2000 ? -2000 : back;
-    map_row(rms_norm_jacobian_of<When, double>{scale.r, mean, f.offset, scale.r, out_exponent}, n, out, a_row,
-            x_row, f.w);
+    if (dw.data != nullptr && mode == weight_gradient::overwrite) set_to_zero<double>(dw, n);
 }
 
-/// dw += dy xh, in the type of dw.
+/// dw += dy xh, rounded to the type of dw; there may be no dw.
 template <class T>
-inline void add_to_weight_gradient(output dw, input dy, input x, std::size_t i, std::size_t n, row_scale scale)
+inline void add_to_weight_gradient(output dw, const source<T>& dy, const source<T>& x, std::size_t n,
+                                   row_scale scale)
 {
-    const auto row = from<T>(x, i);
-    const auto scaled = computed(times_power{scale.exponent}, row);
-    map_row(add_dy_xh<T>{static_cast<T>(scale.r)}, n, to<T>(dw, 0), from<T>(read_back(dw), 0), from<T>(dy, i),
-            scale.exponent == 0 ? row : scaled.as_source());
+    if (dw.data == nullptr) return;
+    const auto row = in_range(x, scale.exponent);
+    map_row(add_dy_xh<T>{static_cast<T>(scale.r)}, n, to<T>(dw, 0), from<T>(read_back(dw), 0), dy, row.as_source());
 }
 
 template <class T>
@@ -162,17 +267,15 @@ inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_w
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
-    const bool wide_dw = dw.type == element::float64;
-    if (dw.data != nullptr && mode == weight_gradient::overwrite) {
-        wide_dw ? set_to_zero<double>(dw, n) : set_to_zero<T>(dw, n);
-    }
+    begin_weight_gradient(dw, n, mode);
     const auto f = channels<T>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto x_row = from<T>(x, i);
         const auto scale = rms_scale(x_row, n, eps);
-        if (dw.data != nullptr) {
-            wide_dw ? add_to_weight_gradient<double>(dw, dy, x, i, n, scale)
-                    : add_to_weight_gradient<T>(dw, dy, x, i, n, scale);
+        if (dw.type == element::float64) {
+            add_to_weight_gradient(dw, from<double>(dy, i), from<double>(x, i), n, scale);
+        } else {
+            add_to_weight_gradient(dw, from<T>(dy, i), x_row, n, scale);
         }
         if constexpr (sizeof(T) == 4) {
             if (scale.exponent == 0) {
@@ -183,15 +286,15 @@ inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_w
                 if (size <= square_range<T>::most && size >= static_cast<double>(n) * square_range<T>::least) {
                     const T r = static_cast<T>(scale.r);
                     const T mean = static_cast<T>(scale.r * (sum / static_cast<double>(n)));
-                    map_row(rms_norm_jacobian_of<factors::first, T>{r, mean, f.offset, r, 0}, n, to<T>(dx, i),
-                            dy_row, x_row, f.w);
+                    map_row(rms_norm_jacobian_of<factors::first, T>{r, mean, f.offset, 0}, n, to<T>(dx, i), dy_row,
+                            x_row, f.w);
                     continue;
                 }
             }
         }
         const auto wide_x = from<double>(x, i);
         rms_norm_jacobian_row<factors::first>(
-            to<double>(dx, i), from<double>(dy, i), wide_x, channels<double>(w, kind), n,
+            to_row<double>{to<double>(dx, i)}, from<double>(dy, i), wide_x, channels<double>(w, kind), n,
             sizeof(T) == 8 ? scale : rms_scale(wide_x, n, static_cast<double>(eps)));
     }
 }
@@ -203,8 +306,8 @@ inline void rms_norm_jvp(shape s, output ty, input x, input w, norm_weight kind,
     const auto f = channels<double>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto row = from<double>(x, i);
-        rms_norm_jacobian_row<factors::last>(to<double>(ty, i), from<double>(tx, i), row, f, s.columns,
-                                             rms_scale(row, s.columns, eps));
+        rms_norm_jacobian_row<factors::last>(to_row<double>{to<double>(ty, i)}, from<double>(tx, i), row, f,
+                                             s.columns, rms_scale(row, s.columns, eps));
     }
 }
 

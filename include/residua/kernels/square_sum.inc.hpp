@@ -13,11 +13,18 @@ struct times_power {
     }
 };
 
-/// The sum of the squares of a row, or, where those leave the range of T, of the row times 2^exponent.
-struct square_sum {
-    double value;
-    int exponent;
+/// x 2^exponent, or x itself where that is all the same. Has to outlive the source that it gives.
+template <class T>
+struct row_in_range {
+    computed_row<T, times_power, 1> scaled;
+
+    source<T> as_source() const { return scaled.op.exponent == 0 ? scaled.in[0] : scaled.as_source(); }
 };
+template <class T>
+inline row_in_range<T> in_range(const source<T>& x, int exponent)
+{
+    return {computed(times_power{exponent}, x)};
+}
 
 /// max |x|; a NaN may be passed over.
 template <class T>
@@ -63,19 +70,17 @@ struct square_range<double> {
     static constexpr int scaled_to = 480;
 };
 
-/// floor: what will be added to the sum; below its precision nothing matters.
+/// The sum of the squares of a row, or, where those leave the range of T, of the row times 2^exponent.
 template <class T>
-inline square_sum sum_of_squares(const source<T>& x, std::size_t n, double floor)
+inline square_sum sum_of_squares(const source<T>& x, std::size_t n)
 {
     const double s = sum_row(add_square{}, n, x);
-    const double least = static_cast<double>(n) * square_range<T>::least;
-    if (((s >= least || floor >= least) && s <= square_range<T>::most) || s != s) return {s, 0};
+    if ((s >= static_cast<double>(n) * square_range<T>::least && s <= square_range<T>::most) || s != s)
+        return {s, 0};
     const double most = static_cast<double>(largest_magnitude(x, n));
-    const double root = __builtin_sqrt(floor);
-    const double larger = most > root ? most : root;
-    if (!(larger > 0) || larger > 0x1.fffffffffffffp1023) return {s, 0};
-    const int exponent = exponent_to_one(larger) + square_range<T>::scaled_to;
-    const auto scaled = computed(times_power{exponent}, x);
+    if (!(most > 0) || most > 0x1.fffffffffffffp1023) return {s, 0};
+    const int exponent = exponent_to_one(most) + square_range<T>::scaled_to;
+    const auto scaled = in_range(x, exponent);
     return {sum_row(add_square{}, n, scaled.as_source()), exponent};
 }
 
@@ -95,22 +100,42 @@ inline double times_pow2(double x, int n)
     return x;
 }
 
+/// The sum of both, at the power of two of the larger elements.
+inline square_sum plus(square_sum a, square_sum b)
+{
+    const bool of_b = b.value > 0 && (a.value == 0 || b.exponent < a.exponent);
+    square_sum sum = of_b ? b : a;
+    const square_sum other = of_b ? a : b;
+    sum.value += times_pow2(other.value, 2 * (sum.exponent - other.exponent));
+    if (sum.value > square_range<double>::most && sum.value <= 0x1.fffffffffffffp1023) {
+        sum.value *= 0x1p-200;
+        sum.exponent -= 100;
+    }
+    return sum;
+}
+
+/// In the order in which they come.
+inline square_sum combine(const square_sum* parts, std::size_t count)
+{
+    square_sum total;
+    for (std::size_t i = 0; i < count; ++i) total = plus(total, parts[i]);
+    return total;
+}
+
+/// One sum for each row.
+template <class T>
+inline void sum_of_squares(shape s, square_sum* sums, input x)
+{
+    for (std::size_t i = 0; i < s.rows; ++i) sums[i] = sum_of_squares(from<T>(x, i), s.columns);
+}
+
 /// The root mean square of all elements; 0 if there is none.
 template <class T>
 inline T rms(shape s, input x)
 {
     if (s.rows == 0 || s.columns == 0) return T{};
-    square_sum total = sum_of_squares(from<T>(x, 0), s.columns, 0);
-    for (std::size_t i = 1; i < s.rows; ++i) {
-        square_sum next = sum_of_squares(from<T>(x, i), s.columns, 0);
-        // the scale of the larger row holds both
-        if (next.value > 0 && (total.value == 0 || next.exponent < total.exponent)) {
-            const square_sum other = total;
-            total = next;
-            next = other;
-        }
-        total.value += times_pow2(next.value, 2 * (total.exponent - next.exponent));
-    }
+    square_sum total;
+    for (std::size_t i = 0; i < s.rows; ++i) total = plus(total, sum_of_squares(from<T>(x, i), s.columns));
     const double mean = total.value / (static_cast<double>(s.rows) * static_cast<double>(s.columns));
     return static_cast<T>(times_pow2(__builtin_sqrt(mean), -total.exponent));
 }

@@ -1,0 +1,86 @@
+// RMSNorm of a residual sum, and its derivatives: h = residual + scale x is written back, y is the norm of h.
+
+namespace RESIDUA_PASS {
+
+struct keep_beside {
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(V y, V kept) const
+    {
+        return {y, kept};
+    }
+};
+
+template <class T>
+inline void add_rms_norm(shape s, output y, output residual, input x, input w, norm_weight kind, T eps, T factor,
+                         norm_of which, norm_rounding rounding)
+{
+    const std::size_t n = s.columns;
+    if (n == 0) return;
+    const auto f = channels<T>(w, kind);
+    const residual_add_of<T> add_scaled{factor};
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto stream = from<T>(read_back(residual), i);
+        const auto added = from<T>(x, i);
+        const auto y_row = to<T>(y, i);
+        const auto stored = to<T>(residual, i);
+        if (which == norm_of::stored) {
+            map_row(add_scaled, n, stored, stream, added);
+            normalize(to_row<T>{y_row}, stream, f, n, rms_scale(stream, n, eps), rounding, residual.type);
+        } else {
+            const auto sum = computed(add_scaled, stream, added);
+            const auto exact = sum.as_source();
+            normalize(through<T, keep_beside, 2, 1>{{}, {y_row, stored}, {exact}}, exact, f, n,
+                      rms_scale(exact, n, eps), rounding, residual.type);
+        }
+    }
+}
+
+/// What reaches h from both of its uses, and its share for x.
+struct add_gradient_of_sum {
+    double scale;
+
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(V through_norm, V dresidual_out) const
+    {
+        const V sum = dresidual_out + through_norm;
+        return {sum, V::broadcast(scale) * sum};
+    }
+};
+
+inline void add_rms_norm_vjp(shape s, output dresidual, output dx, output dw, input residual, input w,
+                             norm_weight kind, input dresidual_out, input dy, double eps, double scale,
+                             weight_gradient mode)
+{
+    const std::size_t n = s.columns;
+    if (n == 0) return;
+    begin_weight_gradient(dw, n, mode);
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto h = from<double>(residual, i);
+        const auto dy_row = from<double>(dy, i);
+        const auto of_h = rms_scale(h, n, eps);
+        add_to_weight_gradient(dw, dy_row, h, n, of_h);
+        const through<double, add_gradient_of_sum, 2, 1> target{
+            {scale}, {to<double>(dresidual, i), to<double>(dx, i)}, {from<double>(dresidual_out, i)}};
+        rms_norm_jacobian_row<factors::first>(target, dy_row, h, f, n, of_h);
+    }
+}
+
+inline void add_rms_norm_jvp(shape s, output ty, output tresidual, input residual, input w, norm_weight kind,
+                             input tx, double eps, double scale)
+{
+    const std::size_t n = s.columns;
+    if (n == 0) return;
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto h = from<double>(residual, i);
+        const auto sum =
+            computed(residual_add_of<double>{scale}, from<double>(read_back(tresidual), i), from<double>(tx, i));
+        const auto th = sum.as_source();
+        rms_norm_jacobian_row<factors::last>(
+            through<double, keep_beside, 2, 1>{{}, {to<double>(ty, i), to<double>(tresidual, i)}, {th}}, th, h, f,
+            n, rms_scale(h, n, eps));
+    }
+}
+
+}  // namespace RESIDUA_PASS

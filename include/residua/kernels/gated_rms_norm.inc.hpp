@@ -1,0 +1,214 @@
+// RMSNorm with a gate act(z), silu or sigmoid, on what it gives or on what it takes; and its derivatives.
+
+namespace RESIDUA_PASS {
+
+/// v silu(z), and silu'(z).
+struct silu_gate {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V v, V z) const
+    {
+        return logistic_product(z, v);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE static V slope(V z)
+    {
+        // beyond this the slope is 0 or 1
+        const V reach = V::broadcast(constants<scalar<V>>::exp_reach);
+        const V bounded = min(reach, max(-reach, z));
+        return sigmoid(bounded) * fma(bounded, sigmoid(-bounded), V::broadcast(1));
+    }
+};
+
+/// v sigmoid(z), and sigmoid'(z).
+struct sigmoid_gate {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V v, V z) const
+    {
+        return scaled_quotient(V::broadcast(1), reduce_logistic(z, constants<scalar<V>>::product_reach), v);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE static V slope(V z)
+    {
+        return sigmoid(z) * sigmoid(-z);
+    }
+};
+
+/// x act(z) of a row in double, and its norm's scale. A row of doubles is multiplied by a power of two first, so that no
+/// product leaves the range; the product of floats cannot.
+template <class Gate>
+struct gated_row {
+    int exponent;
+    row_in_range<double> x;
+    computed_row<double, Gate, 2> product;
+    row_scale scale;
+
+    gated_row(const input& x_rows, const input& z_rows, std::size_t i, std::size_t n, double eps)
+        : exponent{power_for(x_rows, z_rows, i, n, eps)},
+          x{in_range(from<double>(x_rows, i), exponent)},
+          product{computed(Gate{}, x.as_source(), from<double>(z_rows, i))},
+          scale{rms_scale(product.as_source(), n, scaled_eps(eps, exponent))}
+    {
+    }
+    gated_row(const gated_row&) = delete;
+    gated_row& operator=(const gated_row&) = delete;
+
+    static int power_for(const input& x_rows, const input& z_rows, std::size_t i, std::size_t n, double eps)
+    {
+        if (x_rows.type != element::float64 && z_rows.type != element::float64) return 0;
+        const double most = largest_magnitude(from<double>(x_rows, i), n);
+        const double most_z = largest_magnitude(from<double>(z_rows, i), n);
+        const double root = __builtin_sqrt(eps);
+        const double larger = most > root ? most : root;
+        const bool moderate = larger > 0x1p-200 && larger < 0x1p200 && most_z < 0x1p200;
+        if (moderate || !(larger > 0) || larger > 0x1.fffffffffffffp1023) return 0;
+        const int room = most_z > 1 ? exponent_to_one(most_z) : 0;
+        return exponent_to_one(larger) + square_range<double>::scaled_to + room;
+    }
+};
+
+template <class Gate, class T>
+inline void gated_rms_norm_of(shape s, output y, input x, input z, input w, norm_weight kind, T eps,
+                              gate_order order)
+{
+    const std::size_t n = s.columns;
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        if (order == gate_order::norm_first) {
+            const auto row = from<T>(x, i);
+            normalize(through<T, Gate, 1, 1>{{}, {to<T>(y, i)}, {from<T>(z, i)}}, row, channels<T>(w, kind), n,
+                      rms_scale(row, n, eps));
+        } else {
+            const gated_row<Gate> row{x, z, i, n, static_cast<double>(eps)};
+            normalize(to_row<double>{to<double>(y, i)}, row.product.as_source(), channels<double>(w, kind), n,
+                      row.scale);
+        }
+    }
+}
+template <class T>
+inline void gated_rms_norm(shape s, output y, input x, input z, input w, norm_weight kind, T eps, norm_gate gate,
+                           gate_order order)
+{
+    if (s.columns == 0) return;
+    if (gate == norm_gate::silu) return gated_rms_norm_of<silu_gate, T>(s, y, x, z, w, kind, eps, order);
+    gated_rms_norm_of<sigmoid_gate, T>(s, y, x, z, w, kind, eps, order);
+}
+
+// With m = x r f: norm first, y = m act(z); gate first, y is the norm of u = x act(z).
+
+/// dx is the norm's gradient of dy act(z), dz = dy m act'(z).
+template <class Gate>
+struct gradients_of_gated_norm {
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(V dx, V z, V dy, V m) const
+    {
+        return {dx, (dy * m) * Gate::slope(z)};
+    }
+};
+
+/// dx = du act(z), dz = du x act'(z).
+template <class Gate>
+struct gradients_of_norm_of_gated {
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(V du, V z, V x) const
+    {
+        return {Gate{}(du, z), (du * x) * Gate::slope(z)};
+    }
+};
+
+/// ty = tm act(z) + m act'(z) tz
+template <class Gate>
+struct derivative_of_gated_norm {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V tm, V z, V tz, V m) const
+    {
+        return fma(m * tz, Gate::slope(z), Gate{}(tm, z));
+    }
+};
+
+/// tu = tx act(z) + x act'(z) tz
+template <class Gate>
+struct derivative_of_gated {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V tx, V z, V x, V tz) const
+    {
+        return fma(x * tz, Gate::slope(z), Gate{}(tx, z));
+    }
+};
+
+template <class Gate>
+inline void gated_rms_norm_vjp_of(shape s, output dx, output dz, output dw, input x, input z, input w,
+                                  norm_weight kind, input dy, double eps, gate_order order)
+{
+    const std::size_t n = s.columns;
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto x_row = from<double>(x, i), z_row = from<double>(z, i), dy_row = from<double>(dy, i);
+        const auto dx_row = to<double>(dx, i), dz_row = to<double>(dz, i);
+        if (order == gate_order::norm_first) {
+            const auto scale = rms_scale(x_row, n, eps);
+            const auto of_norm = computed(Gate{}, dy_row, z_row);
+            const auto row = in_range(x_row, scale.exponent);
+            const auto m = computed(rms_norm_of<double>{scale.r, f.offset}, row.as_source(), f.w);
+            add_to_weight_gradient(dw, of_norm.as_source(), x_row, n, scale);
+            const through<double, gradients_of_gated_norm<Gate>, 2, 3> target{
+                {}, {dx_row, dz_row}, {z_row, dy_row, m.as_source()}};
+            jacobian_in_range<factors::first>(target, of_norm.as_source(), row.as_source(), f, n, scale.r,
+                                              scale.exponent);
+        } else {
+            const gated_row<Gate> u{x, z, i, n, eps};
+            const auto row = in_range(u.product.as_source(), u.scale.exponent);
+            add_to_weight_gradient(dw, dy_row, u.product.as_source(), n, u.scale);
+            const through<double, gradients_of_norm_of_gated<Gate>, 2, 2> target{
+                {}, {dx_row, dz_row}, {z_row, x_row}};
+            jacobian_in_range<factors::first>(target, dy_row, row.as_source(), f, n, u.scale.r,
+                                              u.scale.exponent + u.exponent);
+        }
+    }
+}
+inline void gated_rms_norm_vjp(shape s, output dx, output dz, output dw, input x, input z, input w,
+                               norm_weight kind, input dy, double eps, norm_gate gate, gate_order order,
+                               weight_gradient mode)
+{
+    if (s.columns == 0) return;
+    begin_weight_gradient(dw, s.columns, mode);
+    if (gate == norm_gate::silu) {
+        return gated_rms_norm_vjp_of<silu_gate>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
+    }
+    gated_rms_norm_vjp_of<sigmoid_gate>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
+}
+
+template <class Gate>
+inline void gated_rms_norm_jvp_of(shape s, output ty, input x, input z, input w, norm_weight kind, input tx,
+                                  input tz, double eps, gate_order order)
+{
+    const std::size_t n = s.columns;
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto x_row = from<double>(x, i), z_row = from<double>(z, i);
+        const auto tx_row = from<double>(tx, i), tz_row = from<double>(tz, i);
+        if (order == gate_order::norm_first) {
+            const auto scale = rms_scale(x_row, n, eps);
+            const auto row = in_range(x_row, scale.exponent);
+            const auto m = computed(rms_norm_of<double>{scale.r, f.offset}, row.as_source(), f.w);
+            const through<double, derivative_of_gated_norm<Gate>, 1, 3> target{
+                {}, {to<double>(ty, i)}, {z_row, tz_row, m.as_source()}};
+            jacobian_in_range<factors::last>(target, tx_row, row.as_source(), f, n, scale.r, scale.exponent);
+        } else {
+            const gated_row<Gate> u{x, z, i, n, eps};
+            const auto row = in_range(u.product.as_source(), u.scale.exponent);
+            const auto tu = computed(derivative_of_gated<Gate>{}, tx_row, z_row, x_row, tz_row);
+            jacobian_in_range<factors::last>(to_row<double>{to<double>(ty, i)}, tu.as_source(), row.as_source(), f,
+                                             n, u.scale.r, u.scale.exponent + u.exponent);
+        }
+    }
+}
+inline void gated_rms_norm_jvp(shape s, output ty, input x, input z, input w, norm_weight kind, input tx, input tz,
+                               double eps, norm_gate gate, gate_order order)
+{
+    if (s.columns == 0) return;
+    if (gate == norm_gate::silu) {
+        return gated_rms_norm_jvp_of<silu_gate>(s, ty, x, z, w, kind, tx, tz, eps, order);
+    }
+    gated_rms_norm_jvp_of<sigmoid_gate>(s, ty, x, z, w, kind, tx, tz, eps, order);
+}
+
+}  // namespace RESIDUA_PASS
