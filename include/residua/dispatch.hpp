@@ -43,6 +43,8 @@ std::string_view name(target t) noexcept;
 
 namespace kernels {
 
+using operand::gated_form;
+using operand::gated_numbers;
 using operand::input;
 using operand::output;
 using operand::shape;

@@ -176,6 +176,10 @@ struct square_sum {
     int exponent = 0;
 };
 
+/// Where a gated activation a(gate) b(up) rounds to a type of 16 bits: `once`, at the end; or also `before_product`, each
+/// factor to the type of its operand, as where the activation is stored before it is multiplied (eager PyTorch).
+enum class activation_rounding : std::uint8_t { once, before_product };
+
 /// What becomes of the memory that a weight's gradient is written to: the sum over the rows replaces it, or is added.
 enum class weight_gradient : std::uint8_t { overwrite, accumulate };
 
@@ -208,6 +212,24 @@ struct output {
     std::ptrdiff_t stride;
     element type;
     std::uint8_t step;
+};
+
+/// The gated activations, and the numbers that belong to one: its limit or the cap of its gate, and alpha or the cap of
+/// its up.
+enum class gated_form : std::uint8_t {
+    swiglu,
+    geglu,
+    geglu_tanh,
+    reglu,
+    gpt_oss_swiglu,
+    clamped_swiglu,
+    swiglu_clamped_after,
+    situ_glu,
+    sigmoid_gate
+};
+template <class T>
+struct gated_numbers {
+    T first, second;
 };
 
 template <class T>

@@ -43,6 +43,7 @@
 #endif
 #include <residua/simd/lanes.inc.hpp>
 #include <residua/simd/elementary.inc.hpp>
+#include <residua/simd/activations.inc.hpp>
 
 #include <residua/kernels/drivers.inc.hpp>
 #include <residua/kernels/elementary.inc.hpp>

@@ -9,6 +9,8 @@
 
 namespace RESIDUA_PASS {
 
+using operand::gated_form;
+using operand::gated_numbers;
 using operand::input;
 using operand::output;
 using operand::shape;

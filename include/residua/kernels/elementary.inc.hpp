@@ -2,19 +2,51 @@
 
 namespace RESIDUA_PASS {
 
-#define RESIDUA_ELEMENTWISE(name)                   \
+// At x < 0 a zero; -0 and NaN stay.
+template <class V>
+RESIDUA_LANE_INLINE V relu(V x)
+{
+    return max(zero<V>(), x);
+}
+template <class V>
+RESIDUA_LANE_INLINE V convert(V x)
+{
+    return x;
+}
+template <class V>
+RESIDUA_LANE_INLINE V gelu(V x)
+{
+    return value(scaled_gelu(x));
+}
+template <class V>
+RESIDUA_LANE_INLINE V gelu_tanh(V x)
+{
+    return value(scaled_gelu_tanh(x));
+}
+template <class V>
+RESIDUA_LANE_INLINE V silu_derivative(V x)
+{
+    return value(silu_slope(x));
+}
+
+#define RESIDUA_FUNCTION(name)                      \
     struct name##_of {                              \
         template <class V>                          \
         RESIDUA_LANE_INLINE V operator()(V x) const \
         {                                           \
             return name(x);                         \
         }                                           \
-    };                                              \
-    template <class T>                              \
-    inline void name(shape s, output y, input x)    \
-    {                                               \
-        map<T>(name##_of{}, s, y, x);               \
+    };
+#define RESIDUA_ELEMENTWISE(name)                \
+    RESIDUA_FUNCTION(name)                       \
+    template <class T>                           \
+    inline void name(shape s, output y, input x) \
+    {                                            \
+        map<T>(name##_of{}, s, y, x);            \
     }
+#define RESIDUA_WIDE_ELEMENTWISE(name) \
+    RESIDUA_FUNCTION(name)             \
+    inline void name(shape s, output y, input x) { map<double>(name##_of{}, s, y, x); }
 
 RESIDUA_ELEMENTWISE(exp)
 RESIDUA_ELEMENTWISE(log)
@@ -22,8 +54,49 @@ RESIDUA_ELEMENTWISE(tanh)
 RESIDUA_ELEMENTWISE(sigmoid)
 RESIDUA_ELEMENTWISE(silu)
 RESIDUA_ELEMENTWISE(cos_2pi)
+RESIDUA_ELEMENTWISE(relu)
+RESIDUA_ELEMENTWISE(convert)
+RESIDUA_WIDE_ELEMENTWISE(gelu)
+RESIDUA_WIDE_ELEMENTWISE(gelu_tanh)
+RESIDUA_WIDE_ELEMENTWISE(silu_derivative)
 
+#undef RESIDUA_WIDE_ELEMENTWISE
 #undef RESIDUA_ELEMENTWISE
+#undef RESIDUA_FUNCTION
+
+// out = f'(x) v: the Jacobian of a function of each element is diagonal, so this is its VJP and its JVP.
+#define RESIDUA_DIAGONAL(name)                                         \
+    struct name##_jacobian_of {                                        \
+        template <class V>                                             \
+        RESIDUA_LANE_INLINE V operator()(V x, V v) const               \
+        {                                                              \
+            return value(name##_slope(x) * v);                         \
+        }                                                              \
+    };                                                                 \
+    inline void name##_jacobian(shape s, output out, input x, input v) \
+    {                                                                  \
+        map<double>(name##_jacobian_of{}, s, out, x, v);               \
+    }
+
+RESIDUA_DIAGONAL(exp)
+RESIDUA_DIAGONAL(tanh)
+RESIDUA_DIAGONAL(sigmoid)
+RESIDUA_DIAGONAL(silu)
+RESIDUA_DIAGONAL(gelu)
+RESIDUA_DIAGONAL(gelu_tanh)
+
+#undef RESIDUA_DIAGONAL
+
+/// v where x > 0, else 0 whatever v is, unless one of them is NaN.
+struct relu_jacobian_of {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x, V v) const
+    {
+        const V masked = select(zero<V>() < x, v, zero<V>());
+        return select(is_nan(x) | is_nan(v), x + v, masked);
+    }
+};
+inline void relu_jacobian(shape s, output out, input x, input v) { map<double>(relu_jacobian_of{}, s, out, x, v); }
 
 /// dx = dy (1 - y^2), from the saved output y = tanh(x).
 struct tanh_vjp_from_output_of {

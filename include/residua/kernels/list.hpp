@@ -11,6 +11,8 @@
     X(void, sigmoid, (shape s, output y, input x), (s, y, x))                                                          \
     X(void, silu, (shape s, output y, input x), (s, y, x))                                                             \
     X(void, cos_2pi, (shape s, output y, input x), (s, y, x))                                                          \
+    X(void, relu, (shape s, output y, input x), (s, y, x))                                                             \
+    X(void, convert, (shape s, output y, input x), (s, y, x))                                                          \
     X(void, softmax, (shape s, output y, input x), (s, y, x))                                                          \
     X(void, tanh_vjp_from_output, (shape s, output dx, input y, input dy), (s, dx, y, dy))                             \
     X(void, box_muller, (shape s, output z, input u1, input u2), (s, z, u1, u2))                                       \
@@ -36,11 +38,10 @@
       (shape s, output y, input x, input z, input w, norm_weight kind, T eps, norm_gate gate, gate_order order),       \
       (s, y, x, z, w, kind, eps, gate, order))                                                                         \
     X(T, rms, (shape s, input x), (s, x))                                                                              \
-    X(void, swiglu, (shape s, output y, input gate, input up), (s, y, gate, up))                                       \
-    X(void, clamped_swiglu, (shape s, output y, input gate, input up, T limit), (s, y, gate, up, limit))               \
-    X(void, gpt_oss_swiglu, (shape s, output y, input gate, input up, T limit, T alpha),                               \
-      (s, y, gate, up, limit, alpha))                                                                                  \
-    X(void, situ_glu, (shape s, output y, input gate, input up, T beta, T cap), (s, y, gate, up, beta, cap))           \
+    X(void, gated,                                                                                                     \
+      (shape s, output y, input gate, input up, gated_form form, gated_numbers<T> numbers,                             \
+       activation_rounding rounding),                                                                                  \
+      (s, y, gate, up, form, numbers, rounding))                                                                       \
     X(T, dot, (rows<const T> x, rows<const T> y), (x, y))                                                              \
     X(void, matvec, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))                                          \
     X(void, matvec_transposed, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))
@@ -81,5 +82,23 @@
        weight_gradient mode),                                                                                          \
       (s, dx, dw, db, x, w, kind, dy, eps, mode))                                                                      \
     X(void, layer_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),            \
-      (s, ty, x, w, kind, tx, eps))
+      (s, ty, x, w, kind, tx, eps))                                                                                    \
+    X(void, gelu, (shape s, output y, input x), (s, y, x))                                                             \
+    X(void, gelu_tanh, (shape s, output y, input x), (s, y, x))                                                        \
+    X(void, silu_derivative, (shape s, output y, input x), (s, y, x))                                                  \
+    X(void, exp_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                     \
+    X(void, tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, sigmoid_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                 \
+    X(void, silu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, gelu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, gelu_tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                               \
+    X(void, relu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, gated_vjp,                                                                                                 \
+      (shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,                             \
+       gated_numbers<double> numbers),                                                                                 \
+      (s, dgate, dup, gate, up, dy, form, numbers))                                                                    \
+    X(void, gated_jvp,                                                                                                 \
+      (shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,                              \
+       gated_numbers<double> numbers),                                                                                 \
+      (s, ty, gate, up, tgate, tup, form, numbers))
 // clang-format on

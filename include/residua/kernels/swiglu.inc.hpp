@@ -1,20 +1,131 @@
-// The gated feed-forward activations: SwiGLU and its clamped and capped forms.
+// The gated activations y = a(gate) b(up). A form is two factors; the operation, its gradient and its derivative are
+// written once over any two.
 
 namespace RESIDUA_PASS {
 
-/// silu(gate) up
-struct swiglu_of {
+// --- the factor of the gate ------------------------------------------------------------------------------------
+//
+// product   a(gate) times a factor, in what the form computes with: only the result may leave the range
+// exact     a(gate), in double
+// slope     a'(gate), in double
+// passes    where the gradient does
+
+struct always_passes {
     template <class V>
-    RESIDUA_LANE_INLINE V operator()(V gate, V up) const
+    RESIDUA_LANE_INLINE auto passes(V x) const
     {
-        return logistic_product(gate, up);
+        return x == x;
     }
 };
+
+#define RESIDUA_SCALED_FACTOR(name, function)                 \
+    struct name : always_passes {                             \
+        static constexpr bool wide = true;                    \
+        template <class V>                                    \
+        RESIDUA_LANE_INLINE V product(V gate, V factor) const \
+        {                                                     \
+            return value(exact(gate) * factor);               \
+        }                                                     \
+        template <class V>                                    \
+        RESIDUA_LANE_INLINE scaled<V> exact(V gate) const     \
+        {                                                     \
+            return scaled_##function(gate);                   \
+        }                                                     \
+        template <class V>                                    \
+        RESIDUA_LANE_INLINE scaled<V> slope(V gate) const     \
+        {                                                     \
+            return function##_slope(gate);                    \
+        }                                                     \
+    };
+RESIDUA_SCALED_FACTOR(gelu_factor, gelu)
+RESIDUA_SCALED_FACTOR(gelu_tanh_factor, gelu_tanh)
+#undef RESIDUA_SCALED_FACTOR
+
+struct silu_factor : always_passes {
+    static constexpr bool wide = false;
+    template <class V>
+    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    {
+        return logistic_product(gate, factor);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    {
+        return scaled_silu(gate);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    {
+        return silu_slope(gate);
+    }
+};
+
+/// gate sigmoid(alpha gate)
 template <class T>
-inline void swiglu(shape s, output y, input gate, input up)
-{
-    map<T>(swiglu_of{}, s, y, gate, up);
-}
+struct silu_factor_of : always_passes {
+    static constexpr bool wide = false;
+    T alpha;
+
+    RESIDUA_LANE_INLINE explicit silu_factor_of(T a) : alpha{a} {}
+    template <class V>
+    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    {
+        return logistic_product(gate, V::broadcast(alpha), factor);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    {
+        return scaled_silu(gate, V::broadcast(alpha));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    {
+        return silu_slope_at(gate, V::broadcast(alpha));
+    }
+};
+
+struct sigmoid_factor : always_passes {
+    static constexpr bool wide = false;
+    template <class V>
+    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    {
+        return scaled_quotient(factor, reduce_logistic(gate, constants<scalar<V>>::product_reach), V::broadcast(1));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    {
+        return scaled_sigmoid(gate);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    {
+        return sigmoid_slope(gate);
+    }
+};
+
+struct relu_factor {
+    static constexpr bool wide = false;
+    template <class V>
+    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    {
+        return relu(gate) * factor;
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    {
+        return split(relu(gate));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V) const
+    {
+        return {V::broadcast(1), zero<V>()};
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto passes(V gate) const
+    {
+        return zero<V>() < gate;
+    }
+};
 
 /// x, at most limit; a NaN stays.
 template <class V>
@@ -28,42 +139,63 @@ RESIDUA_LANE_INLINE V on_both_sides(V x, V limit)
     return max(-limit, min(limit, x));
 }
 
-/// DeepSeek: the gate clamped from above, up on both sides, both before the activation.
+/// A gate that is clamped from above before its function.
+template <class Gate, class T>
+struct clamped_factor {
+    static constexpr bool wide = Gate::wide;
+    T limit;
+    Gate inner;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V clamped(V gate) const
+    {
+        return from_above(gate, V::broadcast(limit));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    {
+        return inner.product(clamped(gate), factor);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    {
+        return inner.exact(clamped(gate));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    {
+        return inner.slope(clamped(gate));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto passes(V gate) const
+    {
+        return gate <= V::broadcast(limit);
+    }
+};
+
+/// silu that is clamped from above after it is computed.
 template <class T>
-struct clamped_swiglu_of {
+struct clamped_silu : silu_factor {
     T limit;
 
+    RESIDUA_LANE_INLINE explicit clamped_silu(T most) : limit{most} {}
     template <class V>
-    RESIDUA_LANE_INLINE V operator()(V gate, V up) const
+    RESIDUA_LANE_INLINE V product(V gate, V factor) const
     {
         const V most = V::broadcast(limit);
-        return logistic_product(from_above(gate, most), on_both_sides(up, most));
+        return select(most < silu(gate), most * factor, silu_factor::product(gate, factor));
     }
-};
-template <class T>
-inline void clamped_swiglu(shape s, output y, input gate, input up, T limit)
-{
-    map<T>(clamped_swiglu_of<T>{limit}, s, y, gate, up);
-}
-
-/// GPT-OSS: clamped likewise; (up + 1) gate sigmoid(alpha gate).
-template <class T>
-struct gpt_oss_swiglu_of {
-    T limit, alpha;
-
     template <class V>
-    RESIDUA_LANE_INLINE V operator()(V gate, V up) const
+    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
     {
-        const V most = V::broadcast(limit);
-        return logistic_product(from_above(gate, most), V::broadcast(alpha),
-                                on_both_sides(up, most) + V::broadcast(1));
+        return select(passes(gate), silu_factor::exact(gate), split(V::broadcast(limit)));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto passes(V gate) const
+    {
+        return !(V::broadcast(limit) < value(silu_factor::exact(gate)));
     }
 };
-template <class T>
-inline void gpt_oss_swiglu(shape s, output y, input gate, input up, T limit, T alpha)
-{
-    map<T>(gpt_oss_swiglu_of<T>{limit, alpha}, s, y, gate, up);
-}
 
 /// cap tanh(x / cap), which is x itself to the last bit where x / cap could lose bits as a subnormal number.
 template <class V>
@@ -72,24 +204,267 @@ RESIDUA_LANE_INLINE V soft_cap(V x, V cap)
     const V negligible = cap * V::broadcast(sizeof(scalar<V>) == 4 ? scalar<V>(0x1p-13) : scalar<V>(0x1p-28));
     return select(abs(x) < negligible, x, cap * tanh(x / cap));
 }
+template <class V>
+RESIDUA_LANE_INLINE scaled<V> soft_cap_slope(V x, V cap)
+{
+    const V quotient = x / cap;
+    return tanh_slope(quotient, finite_tail(fma(-quotient, cap, x) / cap));
+}
 
-/// SiTU-GLU: beta tanh(gate / beta) sigmoid(gate) * cap tanh(up / cap).
+/// beta tanh(gate / beta) sigmoid(gate)
 template <class T>
-struct situ_glu_of {
-    T beta, cap;
+struct soft_capped_factor : always_passes {
+    static constexpr bool wide = false;
+    T beta;
+
+    RESIDUA_LANE_INLINE explicit soft_capped_factor(T cap) : beta{cap} {}
+    template <class V>
+    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    {
+        return scaled_quotient(soft_cap(gate, V::broadcast(beta)),
+                               reduce_logistic(gate, constants<scalar<V>>::product_reach), factor);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    {
+        return scaled_sigmoid(gate) * soft_cap(gate, V::broadcast(beta));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    {
+        const V cap = V::broadcast(beta);
+        return soft_cap_slope(gate, cap) * scaled_sigmoid(gate) + sigmoid_slope(gate) * soft_cap(gate, cap);
+    }
+};
+
+// --- the factor of up ------------------------------------------------------------------------------------------
+
+struct plain_up : always_passes {
+    template <class V>
+    RESIDUA_LANE_INLINE V factor(V up) const
+    {
+        return up;
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V) const
+    {
+        return {V::broadcast(1), zero<V>()};
+    }
+};
+
+/// clamp(up, -limit, limit) + added; adding -0 changes nothing.
+template <class T>
+struct clamped_up {
+    T limit, added;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V factor(V up) const
+    {
+        return on_both_sides(up, V::broadcast(limit)) + V::broadcast(added);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V) const
+    {
+        return {V::broadcast(1), zero<V>()};
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto passes(V up) const
+    {
+        return abs(up) <= V::broadcast(limit);
+    }
+};
+
+template <class T>
+struct soft_capped_up : always_passes {
+    T cap;
+
+    RESIDUA_LANE_INLINE explicit soft_capped_up(T most) : cap{most} {}
+    template <class V>
+    RESIDUA_LANE_INLINE V factor(V up) const
+    {
+        return soft_cap(up, V::broadcast(cap));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> slope(V up) const
+    {
+        return soft_cap_slope(up, V::broadcast(cap));
+    }
+};
+
+// --- the operation, its gradient and its derivative ------------------------------------------------------------
+
+template <class Gate, class Up>
+struct gated_activation {
+    using gate = Gate;
+    Gate a;
+    Up b;
+};
+
+template <class Form>
+struct gated_of {
+    Form f;
 
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
-        const V g = soft_cap(gate, V::broadcast(beta));
-        const V u = soft_cap(up, V::broadcast(cap));
-        return scaled_quotient(g, reduce_logistic(gate, constants<scalar<V>>::product_reach), u);
+        return f.a.product(gate, f.b.factor(up));
     }
 };
-template <class T>
-inline void situ_glu(shape s, output y, input gate, input up, T beta, T cap)
+template <class Form>
+struct factor_of_gate {
+    Form f;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V gate) const
+    {
+        return f.a.product(gate, V::broadcast(1));
+    }
+};
+template <class Form>
+struct factor_of_up {
+    Form f;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V up) const
+    {
+        return f.b.factor(up);
+    }
+};
+struct product_of_factors {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V a, V b) const
+    {
+        return a * b;
+    }
+};
+
+/// 0 where the gradient does not pass.
+template <class M, class V>
+RESIDUA_LANE_INLINE scaled<V> masked(M passes, scaled<V> partial)
 {
-    map<T>(situ_glu_of<T>{beta, cap}, s, y, gate, up);
+    return {select(passes, partial.m, zero<V>()), partial.n};
+}
+template <class M, class V>
+RESIDUA_LANE_INLINE V nan_where(M bad, V v)
+{
+    return select(bad, V::broadcast(__builtin_nan("")), v);
+}
+
+template <class Form>
+struct gated_vjp_of {
+    Form f;
+
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(V gate, V up, V dy) const
+    {
+        const auto gradient = split(dy);
+        const auto dgate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.factor(up) * gradient);
+        const auto dup = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * gradient);
+        const auto bad = is_nan(gate) | is_nan(up) | is_nan(dy);
+        return {nan_where(bad, value(dgate)), nan_where(bad, value(dup))};
+    }
+};
+template <class Form>
+struct gated_jvp_of {
+    Form f;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V gate, V up, V tgate, V tup) const
+    {
+        const auto of_gate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.factor(up) * tgate);
+        const auto of_up = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * tup);
+        const auto bad = is_nan(gate) | is_nan(up) | is_nan(tgate) | is_nan(tup);
+        return nan_where(bad, value(of_gate + of_up));
+    }
+};
+
+template <class T>
+struct run_gated {
+    shape s;
+    output y;
+    input gate, up;
+    activation_rounding rounding;
+
+    template <class Form>
+    void operator()(const Form& f) const
+    {
+        using C = std::conditional_t<Form::gate::wide, double, T>;
+        if (rounding == activation_rounding::once) return map<C>(gated_of<Form>{f}, s, y, gate, up);
+        for (std::size_t i = 0; i < s.rows; ++i) {
+            const auto a = computed(factor_of_gate<Form>{f}, from<C>(gate, i));
+            const auto b = computed(factor_of_up<Form>{f}, from<C>(up, i));
+            const rounded_row<C> rounded_a{a.as_source(), gate.type};
+            const rounded_row<C> rounded_b{b.as_source(), up.type};
+            map_row(product_of_factors{}, s.columns, to<C>(y, i), rounded_a.as_source(), rounded_b.as_source());
+        }
+    }
+};
+struct run_gated_vjp {
+    shape s;
+    output dgate, dup;
+    input gate, up, dy;
+
+    template <class Form>
+    void operator()(const Form& f) const
+    {
+        map_to_two<double>(gated_vjp_of<Form>{f}, s, dgate, dup, gate, up, dy);
+    }
+};
+struct run_gated_jvp {
+    shape s;
+    output ty;
+    input gate, up, tgate, tup;
+
+    template <class Form>
+    void operator()(const Form& f) const
+    {
+        map<double>(gated_jvp_of<Form>{f}, s, ty, gate, up, tgate, tup);
+    }
+};
+
+template <class Run, class Gate, class Up>
+inline void run_with(const Run& run, const Gate& a, const Up& b)
+{
+    run(gated_activation<Gate, Up>{a, b});
+}
+
+/// The forms.
+template <class T, class Run>
+inline void with_form(gated_form form, gated_numbers<T> numbers, const Run& run)
+{
+    const T x = numbers.first;
+    const T z = numbers.second;
+    switch (form) {
+        case gated_form::swiglu: return run_with(run, silu_factor{}, plain_up{});
+        case gated_form::geglu: return run_with(run, gelu_factor{}, plain_up{});
+        case gated_form::geglu_tanh: return run_with(run, gelu_tanh_factor{}, plain_up{});
+        case gated_form::reglu: return run_with(run, relu_factor{}, plain_up{});
+        case gated_form::gpt_oss_swiglu:
+            return run_with(run, clamped_factor<silu_factor_of<T>, T>{x, silu_factor_of<T>{z}},
+                            clamped_up<T>{x, T(1)});
+        case gated_form::clamped_swiglu:
+            return run_with(run, clamped_factor<silu_factor, T>{x, silu_factor{}}, clamped_up<T>{x, T(-0.0)});
+        case gated_form::swiglu_clamped_after: return run_with(run, clamped_silu<T>{x}, clamped_up<T>{x, T(-0.0)});
+        case gated_form::situ_glu: return run_with(run, soft_capped_factor<T>{x}, soft_capped_up<T>{z});
+        case gated_form::sigmoid_gate: return run_with(run, sigmoid_factor{}, plain_up{});
+    }
+}
+
+template <class T>
+inline void gated(shape s, output y, input gate, input up, gated_form form, gated_numbers<T> numbers,
+                  activation_rounding rounding)
+{
+    with_form(form, numbers, run_gated<T>{s, y, gate, up, rounding});
+}
+inline void gated_vjp(shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,
+                      gated_numbers<double> numbers)
+{
+    with_form(form, numbers, run_gated_vjp{s, dgate, dup, gate, up, dy});
+}
+inline void gated_jvp(shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,
+                      gated_numbers<double> numbers)
+{
+    with_form(form, numbers, run_gated_jvp{s, ty, gate, up, tgate, tup});
 }
 
 }  // namespace RESIDUA_PASS
