@@ -23,6 +23,8 @@ namespace memory {
 /// What untouched memory holds.
 template <class T>
 inline constexpr T canary = T(-12345.0625);
+template <>
+inline constexpr std::byte canary<std::byte>{0xa5};
 
 /// Rows with gaps between them and canaries in the gaps, before the first row and after the last.
 template <class T>
@@ -90,30 +92,33 @@ private:
 };
 
 #if defined(__unix__)
-/// Some pages of elements between two pages that cannot be read or written.
+/// Some pages of elements, by default one, between two pages that cannot be read or written.
 template <class T>
 class guarded {
 public:
-    guarded() : page_{static_cast<std::size_t>(sysconf(_SC_PAGESIZE))}
+    explicit guarded(std::size_t most_elements = 1)
+        : page_{static_cast<std::size_t>(sysconf(_SC_PAGESIZE))},
+          size_{(most_elements * sizeof(T) + page_ - 1) / page_ * page_}
     {
-        void* const all = mmap(nullptr, 3 * page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void* const all =
+            mmap(nullptr, page_ + size_ + page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (all == MAP_FAILED) return;
         first_ = static_cast<unsigned char*>(all);
         mprotect(first_, page_, PROT_NONE);
-        mprotect(first_ + 2 * page_, page_, PROT_NONE);
+        mprotect(first_ + page_ + size_, page_, PROT_NONE);
     }
     guarded(const guarded&) = delete;
     guarded& operator=(const guarded&) = delete;
     ~guarded()
     {
-        if (first_ != nullptr) munmap(first_, 3 * page_);
+        if (first_ != nullptr) munmap(first_, page_ + size_ + page_);
     }
 
     bool usable() const { return first_ != nullptr; }
 
     /// The n elements right after the first guard, or right before the last, with the given values.
     std::span<T> at_start(const std::vector<T>& x) { return put(x, first_ + page_); }
-    std::span<T> at_end(const std::vector<T>& x) { return put(x, first_ + 2 * page_ - x.size() * sizeof(T)); }
+    std::span<T> at_end(const std::vector<T>& x) { return put(x, first_ + page_ + size_ - x.size() * sizeof(T)); }
 
 private:
     static std::span<T> put(const std::vector<T>& x, unsigned char* where)
@@ -122,8 +127,33 @@ private:
         return {reinterpret_cast<T*>(where), x.size()};
     }
 
-    std::size_t page_;
+    std::size_t page_, size_;
     unsigned char* first_ = nullptr;
+};
+
+/// Memory that is only there where it is touched: many times what the machine has.
+class endless {
+public:
+    explicit endless(std::size_t bytes) : size_{bytes}
+    {
+        void* const all =
+            mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (all != MAP_FAILED) first_ = static_cast<std::byte*>(all);
+    }
+    endless(const endless&) = delete;
+    endless& operator=(const endless&) = delete;
+    ~endless()
+    {
+        if (first_ != nullptr) munmap(first_, size_);
+    }
+
+    bool usable() const { return first_ != nullptr; }
+    std::byte* data() { return first_; }
+    std::size_t size() const { return size_; }
+
+private:
+    std::size_t size_;
+    std::byte* first_ = nullptr;
 };
 #endif
 

@@ -1,0 +1,612 @@
+// What every operation promises of memory: it touches its elements and nothing else, wherever they lie, and the bits of a
+// result do not depend on where that is. Names are those of the known cases, in other libraries, of the same fault.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cfenv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "support/memory.hpp"
+#include "support/operations.hpp"
+#include "support/ulp.hpp"
+
+namespace {
+
+using operations::bytes;
+using operations::contents;
+using operations::element;
+using operations::form;
+using operations::operation;
+using operations::place;
+using operations::size_of;
+using operations::use;
+
+// --- operands in places --------------------------------------------------------------------------------------------
+
+std::byte* row_at(const place& p, std::size_t i, element type)
+{
+    return static_cast<std::byte*>(p.data)
+           + static_cast<std::ptrdiff_t>(i) * p.stride * static_cast<std::ptrdiff_t>(size_of(type));
+}
+void scatter(const bytes& packed, const place& p, element type)
+{
+    const std::size_t width = p.columns * size_of(type);
+    for (std::size_t i = 0; i < p.count; ++i) std::memcpy(row_at(p, i, type), packed.data() + i * width, width);
+}
+bytes gather(const place& p, element type)
+{
+    const std::size_t width = p.columns * size_of(type);
+    bytes packed(p.count * width);
+    for (std::size_t i = 0; i < p.count; ++i) std::memcpy(packed.data() + i * width, row_at(p, i, type), width);
+    return packed;
+}
+
+contents gathered(const form& f, const std::vector<place>& places)
+{
+    contents all;
+    for (std::size_t i = 0; i < places.size(); ++i) all.push_back(gather(places[i], f.types[i]));
+    return all;
+}
+
+/// What lies in the places after the operation.
+contents results_at(const form& f, const contents& given, const std::vector<place>& places)
+{
+    for (std::size_t i = 0; i < places.size(); ++i) scatter(given[i], places[i], f.types[i]);
+    f.call(places.data());
+    return gathered(f, places);
+}
+
+template <class Test>
+void for_all(Test test)
+{
+    for (const auto& op : operations::all()) {
+        for (const auto& f : op.forms) {
+            test(op, f);
+            if (testing::Test::HasFailure()) return;  // one is enough: the next thousand say the same
+        }
+    }
+}
+
+#define EXPECT_SAME(got, expected, op, f) \
+    EXPECT_TRUE((got) == (expected)) << operations::description(op, f) << ": " << difference(got, expected, f)
+
+std::string difference(const contents& a, const contents& b, const form& f)
+{
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        if (a[i] == b[i]) continue;
+        const auto x = operations::numbers(a[i], f.types[i]);
+        const auto y = operations::numbers(b[i], f.types[i]);
+        for (std::size_t j = 0; j < x.size(); ++j) {
+            if (std::memcmp(&x[j], &y[j], sizeof x[j]) == 0) continue;
+            return "operand " + std::to_string(i) + ", element " + std::to_string(j) + " is " + std::to_string(x[j])
+                   + " and not " + std::to_string(y[j]);
+        }
+    }
+    return "nothing differs";
+}
+
+// --- lengths --------------------------------------------------------------------------------------------------------
+
+#if defined(__unix__)
+using guarded_operands = std::vector<std::unique_ptr<memory::guarded<std::byte>>>;
+
+guarded_operands guards(std::size_t most_bytes)
+{
+    guarded_operands all;
+    for (const auto& op : operations::all()) {
+        while (all.size() < op.operands.size()) {
+            all.push_back(std::make_unique<memory::guarded<std::byte>>(most_bytes));
+        }
+    }
+    return all;
+}
+
+std::vector<place> between_guards(const guarded_operands& pages, const operation& op, const contents& given,
+                                  std::size_t count, std::size_t columns, bool at_end)
+{
+    std::vector<place> places;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const auto where = at_end ? pages[i]->at_end(given[i]) : pages[i]->at_start(given[i]);
+        places.push_back(operations::packed(op, i, count, columns, where.data()));
+    }
+    return places;
+}
+
+// AcademySoftwareFoundation/OpenImageIO#5404, google/sanitizers#1098: a load past the end, up to a page that is not
+// there.
+TEST(memory_access, F2_operands_between_pages_that_are_not_there)
+{
+    const auto pages = guards(16384);
+    for (const auto& p : pages) ASSERT_TRUE(p->usable());
+    for_all([&](const operation& op, const form& f) {
+        for (std::size_t n = 1; n <= 70; ++n) {
+            const std::size_t count = n % 16 == 1 ? 3 : 1;
+            const auto given = operations::random_contents(op, f, count, n, n);
+            const auto expected = operations::results(op, f, count, n, given);
+            for (const bool at_end : {true, false}) {
+                const auto places = between_guards(pages, op, given, count, n, at_end);
+                f.call(places.data());
+                EXPECT_SAME(gathered(f, places), expected, op, f);
+            }
+        }
+    });
+}
+
+contents of_huge_numbers(const operation& op, const form& f, std::size_t columns)
+{
+    contents all;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        constexpr double largest[] = {0x1.fffffep127, 0x1.fffffffffffffp1023, 0x1.fep127, 65504};
+        const auto& o = op.operands[i];
+        all.push_back(operations::stored(
+            std::vector<double>(o.count_for(1) * columns * o.columns, largest[static_cast<int>(f.types[i])]),
+            f.types[i]));
+    }
+    return all;
+}
+
+// Rows that leave the range of their type go another way.
+TEST(memory_access, F2_huge_operands_between_pages_that_are_not_there)
+{
+    const auto pages = guards(16384);
+    for_all([&](const operation& op, const form& f) {
+        for (const std::size_t n : {1U, 7U, 15U, 16U, 17U, 33U, 63U, 70U}) {
+            for (const bool at_end : {true, false}) {
+                f.call(between_guards(pages, op, of_huge_numbers(op, f, n), 1, n, at_end).data());
+            }
+        }
+    });
+}
+
+template <class T>
+class matrix_memory : public testing::Test {};
+using matrix_types = testing::Types<float, double>;
+TYPED_TEST_SUITE(matrix_memory, matrix_types, );
+
+TYPED_TEST(matrix_memory, F2_products_between_pages_that_are_not_there)
+{
+    using T = TypeParam;
+    std::array<memory::guarded<T>, 3> pages;
+    for (const auto& p : pages) ASSERT_TRUE(p.usable());
+    reference::random random{3};
+    for (std::size_t n = 1; n <= 70; ++n) {
+        for (const bool at_end : {true, false}) {
+            const auto put = [&](std::size_t i, const std::vector<T>& x) {
+                return at_end ? pages[i].at_end(x) : pages[i].at_start(x);
+            };
+            const auto x = put(0, random.row<T>(n));
+            const auto y = put(1, random.row<T>(n));
+            EXPECT_TRUE(std::isfinite(api::dot(x, y)));
+            EXPECT_TRUE(std::isfinite(api::rms(x)));
+            const auto matrix = put(2, random.row<T>(4 * n));
+            const api::rows<T> four_by_n{matrix.data(), 4, n};
+            std::array<T, 4> four{};
+            api::matvec(four, four_by_n, x);
+            api::matvec_transposed(y, four_by_n, four);
+            api::matvec(y, api::rows<T>{matrix.data(), n, 4}, four);
+            api::matvec_transposed(four, api::rows<T>{matrix.data(), n, 4}, x);
+        }
+    }
+}
+
+TEST(memory_access, rows_of_65537_columns)
+{
+    const std::size_t n = (1U << 16U) + 1;
+    const auto pages = guards(n * 8 * 4);
+    for (const auto& op : operations::all()) {
+        for (const element type : {element::float32, element::bfloat16}) {
+            const auto& f = op.alike(type);
+            const auto given = operations::random_contents(op, f, 1, n, 1);
+            const auto expected = operations::results(op, f, 1, n, given);
+            for (const bool at_end : {true, false}) {
+                const auto places = between_guards(pages, op, given, 1, n, at_end);
+                f.call(places.data());
+                ASSERT_TRUE(gathered(f, places) == expected) << operations::description(op, f);
+            }
+        }
+    }
+}
+#endif
+
+// --- strides --------------------------------------------------------------------------------------------------------
+
+/// Rows of one operand with canaries before them, between them and after them.
+class among_canaries {
+public:
+    among_canaries(const operation& op, const form& f, std::size_t i, std::size_t count, std::size_t columns,
+                   std::ptrdiff_t stride)
+        : type_{f.types[i]}, place_{operations::packed(op, i, count, columns, nullptr)}
+    {
+        place_.stride = stride;
+        const std::size_t step = static_cast<std::size_t>(stride < 0 ? -stride : stride) * size_of(type_);
+        const std::size_t rows_before = stride < 0 && place_.count > 0 ? place_.count - 1 : 0;
+        memory_.assign(margin + place_.count * step + place_.columns * size_of(type_) + margin, canary);
+        place_.data = memory_.data() + margin + rows_before * step;
+    }
+    among_canaries(among_canaries&&) = default;
+    among_canaries& operator=(among_canaries&&) = delete;
+    ~among_canaries() = default;
+
+    const place& where() const { return place_; }
+    bool gaps_untouched() const
+    {
+        among_canaries clean = *this;
+        std::fill(clean.memory_.begin(), clean.memory_.end(), canary);
+        clean.place_.data = clean.memory_.data() + (static_cast<std::byte*>(place_.data) - memory_.data());
+        scatter(gather(place_, type_), clean.place_, type_);
+        return clean.memory_ == memory_;
+    }
+
+private:
+    among_canaries(const among_canaries&) = default;
+
+    static constexpr std::size_t margin = 64;
+    static constexpr std::byte canary{0xa5};
+    element type_;
+    bytes memory_;
+    place place_;
+};
+
+/// How far apart the rows of an operand are, given how wide they are.
+using stride_rule = std::ptrdiff_t(const operations::operand& o, std::size_t i, std::ptrdiff_t width);
+
+void expect_the_packed_results(const operation& op, const form& f, std::size_t count, std::size_t columns,
+                               stride_rule* stride)
+{
+    std::vector<among_canaries> memory;
+    std::vector<place> places;
+    for (std::size_t i = 0; i < op.operands.size(); ++i) {
+        const auto width = static_cast<std::ptrdiff_t>(columns * op.operands[i].columns);
+        memory.emplace_back(op, f, i, count, columns, stride(op.operands[i], i, width));
+        places.push_back(memory.back().where());
+    }
+    const auto random = operations::random_contents(op, f, count, columns, 5);
+    for (std::size_t i = 0; i < places.size(); ++i) scatter(random[i], places[i], f.types[i]);
+    const auto given = gathered(f, places);  // rows that lie on one another are one
+    f.call(places.data());
+    EXPECT_SAME(gathered(f, places), operations::results(op, f, count, columns, given), op, f);
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+        EXPECT_TRUE(memory[i].gaps_untouched()) << operations::description(op, f) << ", beside operand " << i;
+    }
+}
+
+// vllm-project/vllm#28103, unslothai/unsloth#10617: one stride is used for every operand.
+TEST(memory_access, F3_every_operand_has_its_own_stride)
+{
+    stride_rule* const rules[] = {
+        // all different
+        [](const operations::operand&, std::size_t i, std::ptrdiff_t width) {
+            return width + static_cast<std::ptrdiff_t>(3 * i % 17);
+        },
+        // every second upside down
+        [](const operations::operand&, std::size_t i, std::ptrdiff_t width) {
+            return (i % 2 == 0 ? -1 : 1) * (width + static_cast<std::ptrdiff_t>(i));
+        },
+        // the others
+        [](const operations::operand&, std::size_t i, std::ptrdiff_t width) {
+            return (i % 2 == 0 ? 1 : -1) * (width + 5);
+        },
+        // the same row again and again
+        [](const operations::operand& o, std::size_t i, std::ptrdiff_t width) {
+            return o.used == use::read ? std::ptrdiff_t{0} : width + static_cast<std::ptrdiff_t>(i);
+        },
+        // inputs whose rows overlap
+        [](const operations::operand& o, std::size_t, std::ptrdiff_t width) {
+            return o.used == use::read ? std::ptrdiff_t{1} : width;
+        },
+    };
+    for_all([&](const operation& op, const form& f) {
+        for (stride_rule* const rule : rules) {
+            for (const std::size_t n : {1U, 7U, 33U}) expect_the_packed_results(op, f, 5, n, rule);
+        }
+        expect_the_packed_results(op, f, 2, 520, rules[1]);
+    });
+}
+
+#if defined(__unix__)
+TEST(memory_access, strides_beyond_2_to_the_31_elements)
+{
+    constexpr std::ptrdiff_t far = (std::ptrdiff_t{1} << 31) + 12;
+    const std::size_t n = 19;
+    std::size_t most_operands = 0;
+    std::size_t most_rows = 0;
+    for (const auto& op : operations::all()) {
+        most_operands = std::max(most_operands, op.operands.size());
+        for (const auto& o : op.operands) most_rows = std::max(most_rows, o.count_for(2));
+    }
+    std::vector<std::unique_ptr<memory::endless>> memory;
+    for (std::size_t i = 0; i < most_operands; ++i) {
+        const std::size_t size = 8 * (static_cast<std::size_t>(far) + 100) * most_rows;
+        memory.push_back(std::make_unique<memory::endless>(size));
+        if (!memory.back()->usable()) GTEST_SKIP() << "this system has no room for such addresses";
+    }
+    for (const auto& op : operations::all()) {
+        for (const auto& f : op.forms) {
+            const auto given = operations::random_contents(op, f, 2, n, 9);
+            std::vector<place> places;
+            for (std::size_t i = 0; i < given.size(); ++i) {
+                auto p = operations::packed(op, i, 2, n, memory[i]->data());
+                p.stride = far + static_cast<std::ptrdiff_t>(7 * i);
+                if (i % 2 == 1) {
+                    p.data = row_at(p, p.count - 1, f.types[i]);
+                    p.stride = -p.stride;
+                }
+                places.push_back(p);
+            }
+            ASSERT_TRUE(results_at(f, given, places) == operations::results(op, f, 2, n, given))
+                << operations::description(op, f);
+        }
+    }
+}
+#endif
+
+// --- alignment ------------------------------------------------------------------------------------------------------
+
+// flashinfer-ai/flashinfer#634, vllm-project/vllm#45466, numpy/numpy#27077: the alignment of one operand is looked at,
+// or decides where a sum begins.
+TEST(memory_access, F5_H3_any_alignment_of_any_operand)
+{
+    const std::size_t n = 103;
+    for_all([&](const operation& op, const form& f) {
+        const auto given = operations::random_contents(op, f, 1, n, 2);
+        const auto expected = operations::results(op, f, 1, n, given);
+        for (std::size_t moved = 0; moved < given.size(); ++moved) {
+            for (std::size_t shift = 0; shift < 16; ++shift) {
+                std::vector<std::unique_ptr<memory::shifted<std::byte>>> operands;
+                std::vector<place> places;
+                for (std::size_t i = 0; i < given.size(); ++i) {
+                    const std::size_t by = i == moved ? shift * size_of(f.types[i]) : 0;
+                    operands.push_back(std::make_unique<memory::shifted<std::byte>>(given[i], by));
+                    places.push_back(operations::packed(op, i, 1, n, operands.back()->view().data()));
+                }
+                f.call(places.data());
+                EXPECT_SAME(gathered(f, places), expected, op, f);
+            }
+        }
+    });
+}
+
+// --- in place -------------------------------------------------------------------------------------------------------
+
+bool may_lie_on(const operation& op, const form& f, std::size_t output, std::size_t input)
+{
+    const auto& to = op.operands[output];
+    const auto& from = op.operands[input];
+    return to.used == use::written && from.used == use::read && to.rows == from.rows && to.columns == from.columns
+           && size_of(f.types[output]) == size_of(f.types[input]);
+}
+
+// ggml-org/ggml#1491: a result is written over an input that is still to be read.
+TEST(memory_access, G2_in_place_is_out_of_place)
+{
+    for_all([&](const operation& op, const form& f) {
+        for (const std::size_t n : {1U, 7U, 16U, 53U, 600U}) {
+            const auto given = operations::random_contents(op, f, 3, n, 4);
+            const auto expected = operations::results(op, f, 3, n, given);
+            const auto expect_over = [&](const std::vector<std::size_t>& under) {
+                auto memory = given;
+                std::vector<place> places;
+                for (std::size_t i = 0; i < given.size(); ++i) {
+                    places.push_back(operations::packed(op, i, 3, n, memory[under[i]].data()));
+                }
+                f.call(places.data());
+                auto got = gathered(f, places);
+                for (std::size_t i = 0; i < given.size(); ++i) {
+                    if (under[i] != i) got[under[i]] = expected[under[i]];  // the input is gone
+                }
+                EXPECT_SAME(got, expected, op, f);
+            };
+            std::vector<std::size_t> apart(given.size());
+            for (std::size_t i = 0; i < given.size(); ++i) apart[i] = i;
+            auto all_at_once = apart;
+            std::vector<bool> taken(given.size());
+            for (std::size_t i = 0; i < given.size(); ++i) {
+                for (std::size_t k = 0; k < given.size(); ++k) {
+                    if (!may_lie_on(op, f, i, k)) continue;
+                    auto one = apart;
+                    one[i] = k;
+                    expect_over(one);
+                    if (all_at_once[i] == i && !taken[k]) {
+                        all_at_once[i] = k;
+                        taken[k] = true;
+                    }
+                }
+            }
+            expect_over(all_at_once);
+        }
+    });
+}
+
+// --- batches --------------------------------------------------------------------------------------------------------
+
+/// Rows `first` to `first + some` of every operand.
+std::vector<place> part(const operation& op, const form& f, const std::vector<place>& all, std::size_t first,
+                        std::size_t some)
+{
+    std::vector<place> places;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        place p = all[i];
+        if (!op.operands[i].has_one_row()) {
+            p.data = row_at(p, first * op.operands[i].rows, f.types[i]);
+            p.count = some * op.operands[i].rows;
+        }
+        places.push_back(p);
+    }
+    return places;
+}
+
+/// Without what is summed over the rows.
+contents of_rows(const operation& op, contents all)
+{
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (op.operands[i].has_one_row() && op.operands[i].is_written()) all[i].clear();
+    }
+    return all;
+}
+
+// vllm-project/vllm#48271, sgl-project/sglang#12143: a row's bits depend on how many rows the call has.
+TEST(memory_access, H1_a_row_in_a_batch_is_the_row_alone)
+{
+    for_all([&](const operation& op, const form& f) {
+        const bool many = f.types[0] == f.types.back() && size_of(f.types[0]) <= 4;
+        const std::size_t count = many ? 1024 : 100;
+        const std::size_t n = many ? 19 : 5;
+        const auto given = operations::random_contents(op, f, count, n, 7);
+        const auto expected = of_rows(op, operations::results(op, f, count, n, given));
+        for (const std::size_t some : {1U, 77U}) {
+            auto memory = given;
+            std::vector<place> places;
+            for (std::size_t i = 0; i < given.size(); ++i) {
+                places.push_back(operations::packed(op, i, count, n, memory[i].data()));
+            }
+            for (std::size_t first = 0; first < count; first += some) {
+                f.call(part(op, f, places, first, std::min(some, count - first)).data());
+            }
+            EXPECT_SAME(of_rows(op, memory), expected, op, f);
+        }
+    });
+}
+
+// ROCm/aiter#5044: an odd width was written into the next row.
+TEST(memory_access, C7_a_nan_stays_in_its_row)
+{
+    const std::size_t count = 9;
+    const std::size_t n = 77;
+    for_all([&](const operation& op, const form& f) {
+        const auto given = operations::random_contents(op, f, count, n, 8);
+        const auto clean = of_rows(op, operations::results(op, f, count, n, given));
+        const std::size_t k = 4;
+        auto hit = given;
+        for (std::size_t i = 0; i < hit.size(); ++i) {
+            const auto& o = op.operands[i];
+            if (o.has_one_row() || !o.is_read()) continue;
+            const std::size_t size = size_of(f.types[i]);
+            const auto nan = operations::stored({std::numeric_limits<double>::quiet_NaN()}, f.types[i]);
+            std::copy(nan.begin(), nan.end(),
+                      hit[i].begin() + static_cast<std::ptrdiff_t>((k * o.rows * n * o.columns + 70) * size));
+        }
+        auto got = of_rows(op, operations::results(op, f, count, n, hit));
+        for (std::size_t i = 0; i < got.size(); ++i) {
+            const auto& o = op.operands[i];
+            if (o.has_one_row()) continue;
+            const std::size_t row = o.rows * n * o.columns * size_of(f.types[i]);
+            if (o.is_written()) {
+                bool any = false;
+                for (const double x :
+                     operations::numbers(bytes(got[i].begin() + static_cast<std::ptrdiff_t>(k * row),
+                                               got[i].begin() + static_cast<std::ptrdiff_t>((k + 1) * row)),
+                                         f.types[i])) {
+                    any = any || std::isnan(x);
+                }
+                EXPECT_TRUE(any) << operations::description(op, f) << ": no NaN comes out in operand " << i;
+            }
+            std::copy_n(clean[i].begin() + static_cast<std::ptrdiff_t>(k * row), row,
+                        got[i].begin() + static_cast<std::ptrdiff_t>(k * row));
+        }
+        EXPECT_SAME(got, clean, op, f);
+    });
+}
+
+// --- nothing to do, and nothing else done -----------------------------------------------------------------------------
+
+// pytorch/pytorch#40806, flagos-ai/FlagGems#5501: no elements, no rows.
+TEST(memory_access, F8_nothing_to_do_raises_nothing)
+{
+    for_all([&](const operation& op, const form& f) {
+        // no columns
+        std::vector<place> places;
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            places.push_back(operations::packed(op, i, 3, 0, nullptr));
+        }
+        std::feclearexcept(FE_ALL_EXCEPT);
+        f.call(places.data());
+        EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0) << operations::description(op, f);
+        // no rows: what is summed over them is 0, or what it was
+        const auto given = operations::random_contents(op, f, 0, 5, 3);
+        auto memory = given;
+        places.clear();
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            places.push_back(operations::packed(op, i, 0, 5, memory[i].empty() ? nullptr : memory[i].data()));
+        }
+        std::feclearexcept(FE_ALL_EXCEPT);
+        f.call(places.data());
+        EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0) << operations::description(op, f);
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            const bool zero = op.operands[i].used == use::sum;
+            EXPECT_TRUE(memory[i] == (zero ? bytes(given[i].size()) : given[i]))
+                << operations::description(op, f) << ", operand " << i;
+        }
+    });
+    const api::rows<float> no_rows{nullptr, 0, 3};
+    std::feclearexcept(FE_ALL_EXCEPT);
+    EXPECT_EQ(api::rms(no_rows), 0.0F);
+    EXPECT_EQ(api::dot(no_rows, no_rows), 0.0F);
+    EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0);
+}
+
+TEST(memory_access, T3_inputs_are_not_written)
+{
+    for_all([&](const operation& op, const form& f) {
+        const auto given = operations::random_contents(op, f, 3, 67, 6);
+        const auto after = operations::results(op, f, 3, 67, given);
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            const bool same = given[i] == after[i];
+            EXPECT_EQ(same, !op.operands[i].is_written()) << operations::description(op, f) << ", operand " << i;
+        }
+    });
+}
+
+// What is in an output before it is overwritten does not matter, a NaN least of all.
+TEST(memory_access, outputs_are_overwritten)
+{
+    for_all([&](const operation& op, const form& f) {
+        auto given = operations::random_contents(op, f, 3, 35, 6);
+        const auto expected = operations::results(op, f, 3, 35, given);
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            const auto& o = op.operands[i];
+            if (o.is_written() && !o.is_read()) std::fill(given[i].begin(), given[i].end(), std::byte{0xff});
+        }
+        EXPECT_SAME(operations::results(op, f, 3, 35, given), expected, op, f);
+    });
+}
+
+#if defined(__SSE2__) || defined(__aarch64__)
+std::uint64_t modes()
+{
+#if defined(__SSE2__)
+    constexpr unsigned exception_flags = 0x3f;
+    return _mm_getcsr() & ~exception_flags;
+#else
+    std::uint64_t fpcr = 0;
+    asm volatile("mrs %0, fpcr" : "=r"(fpcr));
+    return fpcr;
+#endif
+}
+
+// llvm/llvm-project#57589, xiph/flac#476: a call leaves the floating-point environment other than it was.
+TEST(memory_access, K1_the_floating_point_modes_are_left_alone)
+{
+    const auto before = modes();
+    for_all([&](const operation& op, const form& f) {
+        const auto given = operations::random_contents(op, f, 2, 37, 6);
+        (void)operations::results(op, f, 2, 37, given);
+        EXPECT_EQ(modes(), before) << operations::description(op, f);
+    });
+}
+#endif
+
+}  // namespace
