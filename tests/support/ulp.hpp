@@ -14,6 +14,7 @@
 #include <string>
 #include <type_traits>
 
+#include "support/record.hpp"
 #include "support/reference.hpp"
 
 namespace ulp {
@@ -86,7 +87,7 @@ void expect_within(const worst& seen, double bound, const std::string& what)
                                << static_cast<double>(seen.with) << ")";
     std::printf("  worst of %-36s %-6s %8.4g ulp at %.9g\n", what.c_str(), type, seen.ulp,
                 static_cast<double>(seen.at));
-    testing::Test::RecordProperty(what + "_" + type, std::to_string(seen.ulp));
+    record::bound(what, record::type_name<T>(), bound, seen.ulp);
 }
 
 template <class A, class B>

@@ -159,7 +159,7 @@ RESIDUA_LANE_INLINE source<T> ones()
 // --- blocks ----------------------------------------------------------------------------------------------------
 
 /// What is done to a row, or to a block of one, where all of it lies in memory as T: n elements of the inputs, and of the
-/// outputs, or (of a sum) the lanes of the total.
+/// outputs, or (of a sum) the lanes of the total. n is a multiple of the lanes, for a sum of a group.
 template <class T>
 using memory_operation = void (*)(const void* op, std::size_t n, T* const* out, const T* const* in);
 template <class T>
@@ -179,6 +179,35 @@ struct block_buffer {
     }
 };
 
+/// Calls f for the `rest` elements from j on that do not fill a vector: in a copy, with zeros behind them. So an operation
+/// has whole vectors only, and is compiled once.
+template <class T, std::size_t Out, std::size_t In>
+RESIDUA_OUT_OF_LINE void part_of_vector(memory_operation<T> f, const void* op, std::size_t j, std::size_t rest,
+                                        T* const* out, const T* const* in)
+{
+    constexpr std::size_t step = lanes<T>::size;
+    alignas(64) T read[In][step] = {};
+    alignas(64) T written[Out][step];
+    T* out_pointers[Out];
+    const T* in_pointers[In];
+    for (std::size_t i = 0; i < In; ++i) {
+        __builtin_memcpy(read[i], in[i] + j, rest * sizeof(T));
+        in_pointers[i] = read[i];
+    }
+    for (std::size_t i = 0; i < Out; ++i) out_pointers[i] = written[i];
+    f(op, step, out_pointers, in_pointers);
+    for (std::size_t i = 0; i < Out; ++i) __builtin_memcpy(out[i] + j, written[i], rest * sizeof(T));
+}
+
+/// Calls f for n elements in memory.
+template <class T, std::size_t Out, std::size_t In>
+inline void in_vectors(memory_operation<T> f, const void* op, std::size_t n, T* const* out, const T* const* in)
+{
+    const std::size_t rest = n % lanes<T>::size;
+    if (n > rest) f(op, n - rest, out, in);
+    if (rest > 0) part_of_vector<T, Out, In>(f, op, n - rest, rest, out, in);
+}
+
 /// Calls f for block after block.
 template <class T, std::size_t Out, std::size_t In>
 RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std::size_t n, const sink<T> (&y)[Out],
@@ -193,11 +222,39 @@ RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std:
         for (std::size_t i = 0; i < Out; ++i) {
             out_pointers[i] = y[i].direct != nullptr ? y[i].direct + j : written[i].data;
         }
-        f(op, m, out_pointers, in_pointers);
+        in_vectors<T, Out, In>(f, op, m, out_pointers, in_pointers);
         for (std::size_t i = 0; i < Out; ++i) {
             if (y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);
         }
     }
+}
+
+/// The elements that a sum takes at a time.
+template <class T>
+inline constexpr std::size_t group = 4 * static_cast<std::size_t>(lanes<T>::size);
+
+/// Calls f for the `rest` elements from j on that do not fill a group: in a copy, with zeros behind them, whose terms must
+/// be zero.
+template <class T, std::size_t In>
+RESIDUA_OUT_OF_LINE void part_of_group(memory_sum<T> f, const void* op, std::size_t j, std::size_t rest,
+                                       double* total, const T* const* in)
+{
+    alignas(64) T read[In][group<T>] = {};
+    const T* pointers[In];
+    for (std::size_t i = 0; i < In; ++i) {
+        __builtin_memcpy(read[i], in[i] + j, rest * sizeof(T));
+        pointers[i] = read[i];
+    }
+    f(op, group<T>, total, pointers);
+}
+
+/// Calls f for n elements in memory.
+template <class T, std::size_t In>
+inline void in_groups(memory_sum<T> f, const void* op, std::size_t n, double* total, const T* const* in)
+{
+    const std::size_t rest = n % group<T>;
+    if (n > rest) f(op, n - rest, total, in);
+    if (rest > 0) part_of_group<T, In>(f, op, n - rest, rest, total, in);
 }
 
 template <class T, std::size_t In>
@@ -209,7 +266,7 @@ RESIDUA_OUT_OF_LINE void sum_blocks(memory_sum<T> f, const void* op, std::size_t
     for (std::size_t j = 0; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) pointers[i] = buffers[i].read(in[i], j, m);
-        f(op, m, total, pointers);
+        in_groups<T, In>(f, op, m, total, pointers);
     }
 }
 
@@ -242,8 +299,11 @@ inline void walk(memory_operation<T> f, const void* op, std::size_t n, const sin
 {
     T* out_pointers[Out];
     const T* in_pointers[In];
-    if (all_direct(in, in_pointers) && all_direct(y, out_pointers)) return f(op, n, out_pointers, in_pointers);
-    walk_blocks(f, op, n, y, in);
+    if (all_direct(in, in_pointers) && all_direct(y, out_pointers)) {
+        in_vectors<T, Out, In>(f, op, n, out_pointers, in_pointers);
+    } else {
+        walk_blocks(f, op, n, y, in);
+    }
 }
 
 // --- maps ------------------------------------------------------------------------------------------------------
@@ -260,24 +320,12 @@ RESIDUA_LANE_INLINE void put(V v, std::size_t j, T* const (&y)[1])
     store(y[0] + j, v);
 }
 template <class V, class T>
-RESIDUA_LANE_INLINE void put(V v, std::size_t j, int n, T* const (&y)[1])
-{
-    store(y[0] + j, v, n);
-}
-template <class V, class T>
 RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j, T* const (&y)[2])
 {
     store(y[0] + j, v.first);
     store(y[1] + j, v.second);
 }
-template <class V, class T>
-RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j, int n, T* const (&y)[2])
-{
-    store(y[0] + j, v.first, n);
-    store(y[1] + j, v.second, n);
-}
-
-/// out[j] = op(in[j]...) in memory. The inputs of a vector are read before its output is written, so an output may be an
+/// out[j] = op(in[j]...) for whole vectors in memory. The inputs of a vector are read before its output is written, so an output may be an
 /// input. The operation and the pointers are copies, which no store can seem to change.
 template <class Op, class T, std::size_t... O, std::size_t... I>
 inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* const* in, std::index_sequence<O...>,
@@ -287,12 +335,7 @@ inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* co
     constexpr std::size_t step = V::size;
     T* const y[] = {out[O]...};
     const T* const x[] = {in[I]...};
-    std::size_t j = 0;
-    for (; j + step <= n; j += step) put(op(load<V>(x[I] + j)...), j, y);
-    if (j < n) {
-        const int rest = static_cast<int>(n - j);
-        put(op(load<V>(x[I] + j, rest)...), j, rest, y);
-    }
+    for (std::size_t j = 0; j < n; j += step) put(op(load<V>(x[I] + j)...), j, y);
 }
 template <class Op, class T, std::size_t Out, std::size_t In>
 inline void map_erased(const void* op, std::size_t n, T* const* out, const T* const* in)
@@ -338,7 +381,7 @@ struct computed_row {
         block_buffer<T> buffers[N];
         const T* pointers[N];
         for (std::size_t i = 0; i < N; ++i) pointers[i] = buffers[i].read(self.in[i], j, m);
-        map_erased<Op, T, 1, N>(&self.op, m, &buffer, pointers);
+        in_vectors<T, 1, N>(map_erased<Op, T, 1, N>, &self.op, m, &buffer, pointers);
     }
     source<T> as_source() const { return {nullptr, this, fill, 1}; }
 };
@@ -392,41 +435,23 @@ RESIDUA_LANE_INLINE wide_of<V> widened(V v)
 template <class T>
 inline constexpr std::size_t lanes_of_total = static_cast<std::size_t>(wide_of<lanes<T>>::size);
 
-/// Adds the terms of j < n to `total`: op(acc, in[j]...) adds one vector of terms to acc; lanes past n read zeros, and
-/// must add zero. Four accumulators, so that additions need not wait for each other.
+/// Adds the terms of n elements in memory to `total`: op(acc, in[j]...) adds one vector of terms to acc. Four accumulators,
+/// so that additions need not wait for each other; n is a multiple of their elements.
 template <class Op, class T, std::size_t... I>
 inline void sum_in_memory(const Op op, std::size_t n, double* total, const T* const* in, std::index_sequence<I...>)
 {
     using V = lanes<T>;
     constexpr std::size_t step = V::size;
-    constexpr std::size_t whole_fold = vectors_of_fold * step;
     const T* const x[] = {in[I]...};
     auto sum = wide_of<V>::load(total);
-    std::size_t j = 0;
-    while (j < n) {
+    for (std::size_t j = 0; j < n;) {
         V a = zero<V>(), b = a, c = a, d = a;
-        const std::size_t end = n - j < whole_fold ? n : j + whole_fold;
-        for (; j + 4 * step <= end; j += 4 * step) {
+        const std::size_t end = n - j < block<T> ? n : j + block<T>;
+        for (; j < end; j += 4 * step) {
             a = op(a, load<V>(x[I] + j)...);
             b = op(b, load<V>(x[I] + j + step)...);
             c = op(c, load<V>(x[I] + j + 2 * step)...);
             d = op(d, load<V>(x[I] + j + 3 * step)...);
-        }
-        if (j + step <= end) {
-            a = op(a, load<V>(x[I] + j)...);
-            j += step;
-        }
-        if (j + step <= end) {
-            b = op(b, load<V>(x[I] + j)...);
-            j += step;
-        }
-        if (j + step <= end) {
-            c = op(c, load<V>(x[I] + j)...);
-            j += step;
-        }
-        if (j < end) {
-            d = op(d, load<V>(x[I] + j, static_cast<int>(end - j))...);
-            j = end;
         }
         sum = sum + widened((a + b) + (c + d));
     }
@@ -453,7 +478,7 @@ inline double sum_row(const Op& op, std::size_t n, const source<T>& first, const
     const T* pointers[count];
     alignas(64) double total[lanes_of_total<T>] = {};
     if (all_direct(in, pointers)) {
-        sum_erased<Op, T, count>(&op, n, total, pointers);
+        in_groups<T, count>(sum_erased<Op, T, count>, &op, n, total, pointers);
     } else {
         sum_blocks(sum_erased<Op, T, count>, &op, n, total, in);
     }

@@ -8,7 +8,7 @@ inline double dot_in_memory(const T* x, const T* y, std::size_t n)
     const multiply_add op;
     const T* const pointers[] = {x, y};
     alignas(64) double total[lanes_of_total<T>] = {};
-    sum_erased<multiply_add, T, 2>(&op, n, total, pointers);
+    in_groups<T, 2>(sum_erased<multiply_add, T, 2>, &op, n, total, pointers);
     return sum_of_total<T>(total);
 }
 
