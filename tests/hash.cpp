@@ -195,6 +195,17 @@ void hash_rows()
     each("tanh", [](O& o) { api::tanh(o.out, o.a); });
     each("sigmoid", [](O& o) { api::sigmoid(o.out, o.a); });
     each("silu", [](O& o) { api::silu(o.out, o.a); });
+    each("relu", [](O& o) { api::relu(o.out, o.a); });
+    each("gelu", [](O& o) { api::gelu(o.out, o.a); });
+    each("gelu_tanh", [](O& o) { api::gelu_tanh(o.out, o.a); });
+    each("silu_derivative", [](O& o) { api::silu_derivative(o.out, o.a); });
+    each("exp_vjp", [](O& o) { api::exp_vjp(o.out, o.a, o.b); });
+    each("tanh_vjp", [](O& o) { api::tanh_vjp(o.out, o.a, o.b); });
+    each("sigmoid_vjp", [](O& o) { api::sigmoid_vjp(o.out, o.a, o.b); });
+    each("silu_vjp", [](O& o) { api::silu_vjp(o.out, o.a, o.b); });
+    each("gelu_vjp", [](O& o) { api::gelu_vjp(o.out, o.a, o.b); });
+    each("gelu_tanh_vjp", [](O& o) { api::gelu_tanh_vjp(o.out, o.a, o.b); });
+    each("relu_vjp", [](O& o) { api::relu_vjp(o.out, o.a, o.b); });
     each("cos_2pi", [](O& o) { api::cos_2pi(o.out, o.a); });
     each("softmax", [](O& o) { api::softmax(o.out, o.a); });
     each("tanh_vjp_from_output", [](O& o) { api::tanh_vjp_from_output(o.out, o.a, o.b); });
@@ -214,6 +225,29 @@ void hash_rows()
     each("clamped_swiglu", [](O& o) { api::clamped_swiglu(o.out, o.a, o.b, {.limit = T(10)}); });
     each("gpt_oss_swiglu", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b); });
     each("situ_glu", [](O& o) { api::situ_glu(o.out, o.a, o.b); });
+    each("geglu", [](O& o) { api::geglu(o.out, o.a, o.b); });
+    each("geglu_tanh", [](O& o) { api::geglu_tanh(o.out, o.a, o.b); });
+    each("reglu", [](O& o) { api::reglu(o.out, o.a, o.b); });
+    each("swiglu_clamped_after", [](O& o) { api::swiglu_clamped_after(o.out, o.a, o.b, {.limit = T(7)}); });
+    each("sigmoid_gate", [](O& o) { api::sigmoid_gate(o.out, o.a, o.b); });
+    // the gradient, and the derivative along it
+#define RESIDUA_HASH_GATED(name, ...)                                               \
+    each(#name "_vjp", [](O& o) {                                                   \
+        std::vector<T> dup(o.out.count* o.out.columns);                             \
+        const rows<T> second{dup.data(), o.out.count, o.out.columns};               \
+        api::name##_vjp(o.out, second, o.a, o.b, o.b __VA_OPT__(, ) __VA_ARGS__);   \
+        api::name##_jvp(o.out, o.a, o.b, second, o.out __VA_OPT__(, ) __VA_ARGS__); \
+    })
+    RESIDUA_HASH_GATED(swiglu);
+    RESIDUA_HASH_GATED(geglu);
+    RESIDUA_HASH_GATED(geglu_tanh);
+    RESIDUA_HASH_GATED(reglu);
+    RESIDUA_HASH_GATED(clamped_swiglu, {.limit = T(10)});
+    RESIDUA_HASH_GATED(swiglu_clamped_after, {.limit = T(7)});
+    RESIDUA_HASH_GATED(gpt_oss_swiglu);
+    RESIDUA_HASH_GATED(situ_glu);
+    RESIDUA_HASH_GATED(sigmoid_gate);
+#undef RESIDUA_HASH_GATED
     each("dot", [](O& o) { o.result = api::dot(o.a, o.b); });
 }
 

@@ -36,8 +36,10 @@ using out = role<use::written>;
 using in = role<use::read>;
 using in_out = role<use::updated>;
 using weight = role<use::weight>;
-using sum = role<use::sum>;            // over the rows, overwritten; of float or double
-using added_to = role<use::added_to>;  // the same, accumulated
+using sum = role<use::sum>;                   // over the rows, overwritten; of float or double
+using added_to = role<use::added_to>;         // the same, accumulated
+using packed_out = role<use::written, 1, 2>;  // gate and up
+using packed_in = role<use::read, 1, 2>;
 
 /// The types of an operation's operands: outputs, inputs in turn, weights.
 template <class Out, class First, class Second, class Weight>
@@ -218,6 +220,18 @@ inline std::vector<operation> make_all()
         make<out, in>("sigmoid", [](auto y, auto x) { api::sigmoid(y, x); }),
         make<out, in>("silu", [](auto y, auto x) { api::silu(y, x); }),
         make<out, in>("cos_2pi", [](auto y, auto x) { api::cos_2pi(y, x); }),
+        make<out, in>("relu", [](auto y, auto x) { api::relu(y, x); }),
+        make<out, in>("convert", [](auto y, auto x) { api::convert(y, x); }),
+        make_wide<out, in>("gelu", [](auto y, auto x) { api::gelu(y, x); }),
+        make_wide<out, in>("gelu_tanh", [](auto y, auto x) { api::gelu_tanh(y, x); }),
+        make_wide<out, in>("silu_derivative", [](auto y, auto x) { api::silu_derivative(y, x); }),
+        make_wide<out, in, in>("exp_vjp", [](auto dx, auto x, auto dy) { api::exp_vjp(dx, x, dy); }),
+        make_wide<out, in, in>("tanh_vjp", [](auto dx, auto x, auto dy) { api::tanh_vjp(dx, x, dy); }),
+        make_wide<out, in, in>("sigmoid_vjp", [](auto dx, auto x, auto dy) { api::sigmoid_vjp(dx, x, dy); }),
+        make_wide<out, in, in>("silu_vjp", [](auto dx, auto x, auto dy) { api::silu_vjp(dx, x, dy); }),
+        make_wide<out, in, in>("gelu_vjp", [](auto dx, auto x, auto dy) { api::gelu_vjp(dx, x, dy); }),
+        make_wide<out, in, in>("gelu_tanh_vjp", [](auto dx, auto x, auto dy) { api::gelu_tanh_vjp(dx, x, dy); }),
+        make_wide<out, in, in>("relu_vjp", [](auto dx, auto x, auto dy) { api::relu_vjp(dx, x, dy); }),
         make<out, in>("softmax", [](auto y, auto x) { api::softmax(y, x); }),
         make<out, in, in>("tanh_vjp_from_output",
                           [](auto dx, auto y, auto dy) { api::tanh_vjp_from_output(dx, y, dy); }),
@@ -232,6 +246,82 @@ inline std::vector<operation> make_all()
             "gpt_oss_swiglu",
             [](auto y, auto g, auto u) { api::gpt_oss_swiglu(y, g, u, {.limit = 1, .alpha = 1.75}); }),
         make<out, in, in>("situ_glu", [](auto y, auto g, auto u) { api::situ_glu(y, g, u); }),
+        make_wide<out, in, in>("geglu", [](auto y, auto g, auto u) { api::geglu(y, g, u); }),
+        make_wide<out, in, in>("geglu_tanh", [](auto y, auto g, auto u) { api::geglu_tanh(y, g, u); }),
+        make<out, in, in>("reglu", [](auto y, auto g, auto u) { api::reglu(y, g, u); }),
+        make<out, in, in>("swiglu_clamped_after",
+                          [](auto y, auto g, auto u) { api::swiglu_clamped_after(y, g, u, {.limit = 1}); }),
+        make<out, in, in>("sigmoid_gate", [](auto y, auto g, auto u) { api::sigmoid_gate(y, g, u); }),
+        make<out, in, in>("swiglu, rounded before the product",
+                          [](auto y, auto g, auto u) {
+                              api::swiglu(y, g, u, {.rounding = api::activation_rounding::before_product});
+                          })
+            .that_rounds_inside(),
+        make<out, packed_in>("swiglu of halves", [](auto y, auto z) { api::swiglu(y, api::halves(z)); }),
+        make<out, packed_in>(
+            "gpt_oss_swiglu, interleaved",
+            [](auto y, auto z) { api::gpt_oss_swiglu(y, api::interleaved(z), {.limit = 1, .alpha = 1.75}); }),
+        make_wide<packed_out, packed_in, in>(
+            "swiglu_vjp of halves",
+            [](auto dz, auto z, auto dy) { api::swiglu_vjp(api::halves(dz), api::halves(z), dy); }),
+        make_wide<packed_out, packed_in, in>("clamped_swiglu_vjp, interleaved",
+                                             [](auto dz, auto z, auto dy) {
+                                                 api::clamped_swiglu_vjp(api::interleaved(dz), api::interleaved(z),
+                                                                         dy, {.limit = 1});
+                                             }),
+        make_wide<out, packed_in, packed_in>(
+            "swiglu_jvp, interleaved",
+            [](auto ty, auto z, auto tz) { api::swiglu_jvp(ty, api::interleaved(z), api::interleaved(tz)); }),
+        make_wide<out, out, in, in, in>(
+            "swiglu_vjp", [](auto dg, auto du, auto g, auto u, auto dy) { api::swiglu_vjp(dg, du, g, u, dy); }),
+        make_wide<out, in, in, in, in>(
+            "swiglu_jvp", [](auto ty, auto g, auto u, auto tg, auto tu) { api::swiglu_jvp(ty, g, u, tg, tu); }),
+        make_wide<out, out, in, in, in>(
+            "geglu_vjp", [](auto dg, auto du, auto g, auto u, auto dy) { api::geglu_vjp(dg, du, g, u, dy); }),
+        make_wide<out, in, in, in, in>(
+            "geglu_jvp", [](auto ty, auto g, auto u, auto tg, auto tu) { api::geglu_jvp(ty, g, u, tg, tu); }),
+        make_wide<out, out, in, in, in>("geglu_tanh_vjp", [](auto dg, auto du, auto g, auto u,
+                                                             auto dy) { api::geglu_tanh_vjp(dg, du, g, u, dy); }),
+        make_wide<out, in, in, in, in>("geglu_tanh_jvp", [](auto ty, auto g, auto u, auto tg,
+                                                            auto tu) { api::geglu_tanh_jvp(ty, g, u, tg, tu); }),
+        make_wide<out, out, in, in, in>(
+            "reglu_vjp", [](auto dg, auto du, auto g, auto u, auto dy) { api::reglu_vjp(dg, du, g, u, dy); }),
+        make_wide<out, in, in, in, in>(
+            "reglu_jvp", [](auto ty, auto g, auto u, auto tg, auto tu) { api::reglu_jvp(ty, g, u, tg, tu); }),
+        make_wide<out, out, in, in, in>("clamped_swiglu_vjp",
+                                        [](auto dg, auto du, auto g, auto u, auto dy) {
+                                            api::clamped_swiglu_vjp(dg, du, g, u, dy, {.limit = 1});
+                                        }),
+        make_wide<out, in, in, in, in>("clamped_swiglu_jvp",
+                                       [](auto ty, auto g, auto u, auto tg, auto tu) {
+                                           api::clamped_swiglu_jvp(ty, g, u, tg, tu, {.limit = 1});
+                                       }),
+        make_wide<out, out, in, in, in>("swiglu_clamped_after_vjp",
+                                        [](auto dg, auto du, auto g, auto u, auto dy) {
+                                            api::swiglu_clamped_after_vjp(dg, du, g, u, dy, {.limit = 1});
+                                        }),
+        make_wide<out, in, in, in, in>("swiglu_clamped_after_jvp",
+                                       [](auto ty, auto g, auto u, auto tg, auto tu) {
+                                           api::swiglu_clamped_after_jvp(ty, g, u, tg, tu, {.limit = 1});
+                                       }),
+        make_wide<out, out, in, in, in>("gpt_oss_swiglu_vjp",
+                                        [](auto dg, auto du, auto g, auto u, auto dy) {
+                                            api::gpt_oss_swiglu_vjp(dg, du, g, u, dy, {.limit = 1, .alpha = 1.75});
+                                        }),
+        make_wide<out, in, in, in, in>("gpt_oss_swiglu_jvp",
+                                       [](auto ty, auto g, auto u, auto tg, auto tu) {
+                                           api::gpt_oss_swiglu_jvp(ty, g, u, tg, tu, {.limit = 1, .alpha = 1.75});
+                                       }),
+        make_wide<out, out, in, in, in>(
+            "situ_glu_vjp", [](auto dg, auto du, auto g, auto u, auto dy) { api::situ_glu_vjp(dg, du, g, u, dy); }),
+        make_wide<out, in, in, in, in>(
+            "situ_glu_jvp", [](auto ty, auto g, auto u, auto tg, auto tu) { api::situ_glu_jvp(ty, g, u, tg, tu); }),
+        make_wide<out, out, in, in, in>(
+            "sigmoid_gate_vjp",
+            [](auto dg, auto du, auto g, auto u, auto dy) { api::sigmoid_gate_vjp(dg, du, g, u, dy); }),
+        make_wide<out, in, in, in, in>(
+            "sigmoid_gate_jvp",
+            [](auto ty, auto g, auto u, auto tg, auto tu) { api::sigmoid_gate_jvp(ty, g, u, tg, tu); }),
         make<out, in>("rms_norm without a weight",
                       [](auto y, auto x) { api::rms_norm(y, x, no_weight, {.eps = 0x1p-20}); }),
         make<out, in, weight>("rms_norm", [](auto y, auto x, auto w) { api::rms_norm(y, x, w, {.eps = 0x1p-20}); }),

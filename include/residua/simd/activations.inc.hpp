@@ -35,25 +35,28 @@ struct activation_constants {
     static constexpr double tanh_form_cubic_lo = -0x1.6c843a29d1c7p-61;
 
     // A derivative f'(x) has one zero; near it f'(zero + d) = d p(d).
-    static constexpr double zero_reach = 0.125;
+    static constexpr double zero_reach = 0.25;
     static constexpr double silu_zero_hi = -0x1.474973c84120bp0;
     static constexpr double silu_zero_lo = -0x1.f8d74bc9ac154p-54;
-    static constexpr double silu_zero[] = {0x1.be1410460527fp-3,   0x1.2c563458cc0adp-3,  0x1.353eb573c9ea6p-6,
-                                           -0x1.f2d0e32bc5cddp-7,  -0x1.b0f82c479593cp-8, 0x1.098e940295ce6p-13,
-                                           0x1.a2a7c2008bc71p-11,  0x1.8574075b7e62bp-13, -0x1.57008ef9e24f7p-15,
-                                           -0x1.f133ab9cacbc2p-16, -0x1.baa183f9c436bp-19};
+    static constexpr double silu_zero[] = {0x1.be1410460527fp-3,   0x1.2c563458cc0adp-3,  0x1.353eb573ca264p-6,
+                                           -0x1.f2d0e32bc3193p-7,  -0x1.b0f82c4953c91p-8, 0x1.098e92c5a9c4dp-13,
+                                           0x1.a2a7ca90163f2p-11,  0x1.8574cee390526p-13, -0x1.5722fd400ee9dp-15,
+                                           -0x1.f2d6e1fe1bd7bp-16, -0x1.8b4caecf5ed3p-19, 0x1.3a45cb601678dp-19,
+                                           0x1.ce4328b103021p-21,  -0x1.a0f89ed0dde08p-27};
     static constexpr double gelu_zero_hi = -0x1.80ead197f00b4p-1;
     static constexpr double gelu_zero_lo = 0x1.13e74c58cada8p-56;
-    static constexpr double gelu_zero[] = {0x1.b9d98fa5a3215p-2,  0x1.8d9a941de3ac5p-2,  -0x1.2a2ef9bb83e87p-6,
-                                           -0x1.d2fa4c17c789bp-4, -0x1.e408824bc5416p-7, 0x1.3e346ded9027dp-6,
-                                           0x1.297ba51a8a1c4p-8,  -0x1.258a66b73d57ep-9, -0x1.868fe31d0a5b9p-11,
-                                           0x1.86af8127ca0d1p-13, 0x1.73550980feee9p-14, -0x1.562393db02f7ep-17};
+    static constexpr double gelu_zero[] = {
+        0x1.b9d98fa5a3215p-2,   0x1.8d9a941de3ac5p-2,   -0x1.2a2ef9bb8535p-6,  -0x1.d2fa4c17c7bdfp-4,
+        -0x1.e408824685bddp-7,  0x1.3e346deee76ecp-6,   0x1.297b9e5c2095ap-8,  -0x1.258a6ccd05c46p-9,
+        -0x1.868217eb6e136p-11, 0x1.86c6d1c1e7bfcp-13,  0x1.6a1dedfd8e3b4p-14, -0x1.7668be95d0ee2p-17,
+        -0x1.42f295cd52029p-17, -0x1.0d969ad2bda66p-23, 0x1.1f913dab937c6p-17, 0x1.2dec58146ce9ap-19};
     static constexpr double gelu_tanh_zero_hi = -0x1.81429f9e97e4dp-1;
     static constexpr double gelu_tanh_zero_lo = 0x1.4f523ed77dbdcp-55;
     static constexpr double gelu_tanh_zero[] = {
-        0x1.b8bacd2c96b91p-2,   0x1.8cd1a2b2fff33p-2,  -0x1.029615edaeaaap-6, -0x1.d2b77346476f8p-4,
-        -0x1.104a83f038194p-6,  0x1.427996dde4e94p-6,  0x1.58c9f2de0dbe5p-8,  -0x1.3d8d6ad65816bp-9,
-        -0x1.e6492abb2eb7dp-11, 0x1.14cb00989f7cap-12, 0x1.074a84edcc701p-13, -0x1.2b7f1916fc46ap-15};
+        0x1.b8bacd2c96b91p-2,   0x1.8cd1a2b2fff33p-2,  -0x1.029615edaf9d6p-6, -0x1.d2b773464738dp-4,
+        -0x1.104a83ee541f4p-6,  0x1.427996dc86c2fp-6,  0x1.58c9ee2069517p-8,  -0x1.3d8d64ddbf04cp-9,
+        -0x1.e63fff35124bbp-11, 0x1.14c060e9185ecp-12, 0x1.04d9571aa10b7p-13, -0x1.25bc6fd20776bp-15,
+        -0x1.22d64f34506ccp-16, 0x1.b4f4a90e9afa8p-18, 0x1.15d879de5aafdp-17, -0x1.c1e2d69469fa2p-19};
 };
 
 // --- numbers with their power of two apart ---------------------------------------------------------------------
