@@ -57,12 +57,12 @@ struct gated_row {
         if (x_rows.type != element::float64 && z_rows.type != element::float64) return 0;
         const double most = largest_magnitude(from<double>(x_rows, i), n);
         const double most_z = largest_magnitude(from<double>(z_rows, i), n);
-        const double root = __builtin_sqrt(eps);
-        const double larger = most > root ? most : root;
-        const bool moderate = larger > 0x1p-200 && larger < 0x1p200 && most_z < 0x1p200;
-        if (moderate || !(larger > 0) || larger > 0x1.fffffffffffffp1023) return 0;
-        const int room = most_z > 1 ? exponent_to_one(most_z) : 0;
-        return exponent_to_one(larger) + square_range<double>::scaled_to + room;
+        if (!(most > 0) || most > 0x1.fffffffffffffp1023) return 0;
+        if (most > 0x1p-200 && most < 0x1p200 && most_z < 0x1p200) return 0;
+        // |u| is at most |x|, or |x z|
+        const int of_u = exponent_to_one(most) + (most_z > 1 ? exponent_to_one(most_z) : 0);
+        const int of_eps = eps > 0 ? exponent_to_one(__builtin_sqrt(eps)) : of_u;
+        return (of_u < of_eps ? of_u : of_eps) + square_range<double>::scaled_to;
     }
 };
 

@@ -61,11 +61,9 @@ struct standard_row {
     {
         if (rows.type != element::float64) return 0;
         const double most = largest_magnitude(from<double>(rows, i), n);
+        if (!(most > 0) || most > 0x1.fffffffffffffp1023 || (most > 0x1p-400 && most < 0x1p400)) return 0;
         const double root = __builtin_sqrt(eps);
-        const double larger = most > root ? most : root;
-        const bool moderate = larger > 0x1p-400 && larger < 0x1p400;
-        if (moderate || !(larger > 0) || larger > 0x1.fffffffffffffp1023) return 0;
-        return exponent_to_one(larger) + square_range<double>::scaled_to;
+        return exponent_to_one(most > root ? most : root) + square_range<double>::scaled_to;
     }
 };
 

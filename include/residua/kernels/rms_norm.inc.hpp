@@ -272,8 +272,10 @@ inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_w
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto x_row = from<T>(x, i);
         const auto scale = rms_scale(x_row, n, eps);
-        if (dw.type == element::float64) {
-            add_to_weight_gradient(dw, from<double>(dy, i), from<double>(x, i), n, scale);
+        const auto wide_x = from<double>(x, i);
+        if (sizeof(T) == 4 && dw.type == element::float64) {
+            const auto wide_scale = rms_scale(wide_x, n, static_cast<double>(eps));
+            add_to_weight_gradient(dw, from<double>(dy, i), wide_x, n, wide_scale);
         } else {
             add_to_weight_gradient(dw, from<T>(dy, i), x_row, n, scale);
         }
@@ -292,7 +294,6 @@ inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_w
                 }
             }
         }
-        const auto wide_x = from<double>(x, i);
         rms_norm_jacobian_row<factors::first>(
             to_row<double>{to<double>(dx, i)}, from<double>(dy, i), wide_x, channels<double>(w, kind), n,
             sizeof(T) == 8 ? scale : rms_scale(wide_x, n, static_cast<double>(eps)));

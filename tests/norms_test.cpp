@@ -1,0 +1,1502 @@
+// The norms in every type: RMSNorm, LayerNorm, gated, fused with the residual sum, and split; forward, VJP and JVP.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/api.hpp"
+#include "support/memory.hpp"
+#include "support/precision.hpp"
+#include "support/reference.hpp"
+#include "support/ulp.hpp"
+
+namespace {
+
+using api::bfloat16;
+using api::float16;
+using api::gate_order;
+using api::norm_gate;
+using api::norm_of;
+using api::norm_rounding;
+using api::weight_gradient;
+using precision::arithmetic;
+using precision::value;
+using precision::widen;
+using reference::wide;
+using reference::wide_row;
+
+template <class S>
+class norms : public testing::Test {};
+using types = testing::Types<float, double, bfloat16, float16>;
+TYPED_TEST_SUITE(norms, types, );
+
+template <class S>
+inline constexpr arithmetic<S> nan = std::numeric_limits<arithmetic<S>>::quiet_NaN();
+template <class S>
+inline constexpr arithmetic<S> infinity = std::numeric_limits<arithmetic<S>>::infinity();
+
+/// Vectors, tails, and blocks (of 512 floats, 256 doubles) with and without a rest.
+std::vector<std::size_t> some_lengths()
+{
+    std::vector<std::size_t> n;
+    for (std::size_t i = 1; i <= 130; i += i < 35 ? 1 : 19) n.push_back(i);
+    n.insert(n.end(), {130, 131, 255, 257, 511, 512, 513, 1025, 2053});
+    return n;
+}
+
+template <class S>
+std::vector<S> of_floats(std::vector<float> list)
+{
+    std::vector<S> all;
+    for (const float x : list) all.push_back(static_cast<S>(x));
+    return all;
+}
+
+// --- weights ------------------------------------------------------------------------------------------------------
+
+enum class kind { none, plain, zero_centered };
+constexpr std::array kinds{kind::none, kind::plain, kind::zero_centered};
+
+/// Calls f with the weight in the form that the public functions take.
+template <class W, class F>
+void with_weight(kind k, const W& w, F&& f)
+{
+    if (k == kind::none) f(api::no_weight);
+    if (k == kind::plain) f(w);
+    if (k == kind::zero_centered) f(api::zero_centered(w));
+}
+/// The factors. 1 + w is formed in what the norm computes with.
+template <class T, class S>
+wide_row factors(kind k, const std::vector<S>& w)
+{
+    wide_row f;
+    for (const S e : w) f.push_back(k == kind::none ? 1 : k == kind::plain ? value(e) : wide(T(1) + T(e)));
+    return f;
+}
+
+// --- the formulas -------------------------------------------------------------------------------------------------
+
+wide mean(const wide_row& x)
+{
+    reference::exact_sum sum;
+    for (const wide e : x) sum.add(e);
+    return sum.value() / static_cast<wide>(x.size());
+}
+wide_row centered(wide_row x)
+{
+    const wide m = mean(x);
+    for (wide& e : x) e -= m;
+    return x;
+}
+wide root_of(const wide_row& x, wide eps) { return 1 / std::sqrt(reference::mean_square(x) + eps); }
+wide_row times(wide_row x, const wide_row& f)
+{
+    for (std::size_t j = 0; j < x.size(); ++j) x[j] *= f[j];
+    return x;
+}
+wide_row plus(wide_row x, const wide_row& b)
+{
+    for (std::size_t j = 0; j < x.size(); ++j) x[j] += b[j];
+    return x;
+}
+wide_row times(wide_row x, wide factor)
+{
+    for (wide& e : x) e *= factor;
+    return x;
+}
+wide largest(const wide_row& x)
+{
+    wide most = 0;
+    for (const wide e : x) most = std::max(most, std::abs(e));
+    return most;
+}
+
+/// J a = r (a - xh mean(a xh)), the Jacobian of x r.
+wide_row jacobian(const wide_row& x, wide_row a, wide eps)
+{
+    const wide r = root_of(x, eps);
+    const wide_row xh = times(x, r);
+    const wide m = mean(times(a, xh));
+    for (std::size_t j = 0; j < a.size(); ++j) a[j] = r * (a[j] - xh[j] * m);
+    return a;
+}
+
+wide act(norm_gate g, wide z) { return g == norm_gate::silu ? reference::silu(z) : reference::sigmoid(z); }
+wide slope(norm_gate g, wide z)
+{
+    const wide s = reference::sigmoid(z);
+    const wide t = reference::sigmoid(-z);
+    return g == norm_gate::silu ? s * (1 + z * t) : s * t;
+}
+wide_row act(norm_gate g, wide_row z)
+{
+    for (wide& e : z) e = act(g, e);
+    return z;
+}
+wide_row slope(norm_gate g, wide_row z)
+{
+    for (wide& e : z) e = slope(g, e);
+    return z;
+}
+
+/// y of each norm, as functions of their inputs.
+wide_row layer_norm(const wide_row& x, const wide_row& f, const wide_row& b, wide eps)
+{
+    return plus(reference::rms_norm(centered(x), f, eps), b);
+}
+wide_row gated(const wide_row& x, const wide_row& z, const wide_row& f, wide eps, norm_gate g, gate_order order)
+{
+    if (order == gate_order::norm_first) return times(reference::rms_norm(x, f, eps), act(g, z));
+    return reference::rms_norm(times(x, act(g, z)), f, eps);
+}
+
+struct gated_gradient {
+    wide_row dx, dz, dw;
+    wide_row size_dx, size_dz;  // of the terms
+};
+gated_gradient gated_vjp(const wide_row& x, const wide_row& z, const wide_row& f, const wide_row& dy, wide eps,
+                         norm_gate g, gate_order order)
+{
+    const wide_row a = act(g, z);
+    const wide_row s = slope(g, z);
+    const wide_row ones(x.size(), 1);
+    if (order == gate_order::norm_first) {
+        const wide r = root_of(x, eps);
+        const wide_row of_norm = times(times(dy, a), f);
+        const wide_row dy_m = times(dy, reference::rms_norm(x, f, eps));
+        return {jacobian(x, of_norm, eps), times(dy_m, s), times(times(dy, a), times(x, r)),
+                times(ones, r * largest(of_norm)), dy_m};
+    }
+    const wide_row u = times(x, a);
+    const wide r = root_of(u, eps);
+    const wide_row du = jacobian(u, times(dy, f), eps);
+    const wide size = r * largest(times(dy, f));
+    return {times(du, a), times(times(du, x), s), times(dy, times(u, r)), times(a, size), times(x, size)};
+}
+
+struct sized {
+    wide_row value, size;
+};
+sized gated_jvp(const wide_row& x, const wide_row& z, const wide_row& f, const wide_row& tx, const wide_row& tz,
+                wide eps, norm_gate g, gate_order order)
+{
+    const wide_row a = act(g, z);
+    const wide_row s = slope(g, z);
+    if (order == gate_order::norm_first) {
+        const wide_row m_tz = times(reference::rms_norm(x, f, eps), tz);
+        sized t{plus(times(times(jacobian(x, tx, eps), f), a), times(m_tz, s)), {}};
+        const wide size = root_of(x, eps) * largest(tx);
+        for (std::size_t j = 0; j < x.size(); ++j) {
+            t.size.push_back(std::abs(size * f[j] * a[j]) + std::abs(m_tz[j]));
+        }
+        return t;
+    }
+    const wide_row u = times(x, a);
+    const wide_row tu = plus(times(tx, a), times(times(x, tz), s));
+    const wide size = root_of(u, eps) * (largest(times(tx, a)) + largest(times(x, tz)));
+    return {times(jacobian(u, tu, eps), f), times(f, size)};
+}
+
+/// The derivative of y along a direction, by differences.
+template <class Y>
+wide_row along(Y&& y, wide_row x, const wide_row& tx)
+{
+    const wide h = 1e-6L;
+    wide_row above = y(plus(x, times(tx, h)));
+    const wide_row below = y(plus(x, times(tx, -h)));
+    for (std::size_t j = 0; j < above.size(); ++j) above[j] = (above[j] - below[j]) / (2 * h);
+    return above;
+}
+void expect_near(const wide_row& a, const wide_row& b)
+{
+    for (std::size_t j = 0; j < a.size(); ++j) {
+        EXPECT_NEAR(static_cast<double>(a[j]), static_cast<double>(b[j]),
+                    1e-9 * (1 + std::abs(static_cast<double>(b[j]))));
+    }
+}
+
+TEST(formulas_of_norms, are_derivatives)
+{
+    reference::random random{1};
+    const wide eps = 1e-3L;
+    for (const std::size_t n : {1U, 2U, 9U}) {
+        const auto any = [&] { return reference::widen(random.row<double>(n)); };
+        const wide_row x = any(), z = any(), f = any(), b = any(), dy = any(), tx = any(), tz = any();
+        const wide_row zeros(n, 0);
+        const auto normed = [&](const wide_row& v) { return layer_norm(v, f, b, eps); };
+        expect_near(along(normed, x, tx), times(jacobian(centered(x), centered(tx), eps), f));
+        const wide_row dx = jacobian(centered(x), centered(times(dy, f)), eps);
+        EXPECT_NEAR(static_cast<double>(reference::dot(dx, tx)),
+                    static_cast<double>(reference::dot(dy, along(normed, x, tx))), 1e-9);
+        for (const auto g : {norm_gate::silu, norm_gate::sigmoid}) {
+            for (const auto order : {gate_order::norm_first, gate_order::gate_first}) {
+                const auto of_x = along([&](const wide_row& v) { return gated(v, z, f, eps, g, order); }, x, tx);
+                const auto of_z = along([&](const wide_row& v) { return gated(x, v, f, eps, g, order); }, z, tz);
+                const auto of_f = along([&](const wide_row& v) { return gated(x, z, v, eps, g, order); }, f, b);
+                expect_near(plus(of_x, of_z), gated_jvp(x, z, f, tx, tz, eps, g, order).value);
+                const auto back = gated_vjp(x, z, f, dy, eps, g, order);
+                expect_near({reference::dot(dy, of_x), reference::dot(dy, of_z), reference::dot(dy, of_f)},
+                            {reference::dot(back.dx, tx), reference::dot(back.dz, tz), reference::dot(back.dw, b)});
+            }
+        }
+    }
+}
+
+// --- every operation ----------------------------------------------------------------------------------------------
+
+/// An operation as a function of rows, for what all of them promise.
+template <class S>
+struct operation {
+    using T = arithmetic<S>;
+    using outputs = std::vector<api::rows<S>>;
+    using inputs = std::vector<api::rows<const S>>;
+    using row = std::vector<S>;
+    using sums = std::vector<std::vector<T>>;
+
+    std::string name;
+    std::size_t outs, ins, summed;
+    int begins_with;  // the input that the last output holds before the call, or -1
+    std::function<void(const outputs&, const inputs&, const row& w, const row& b, sums& s)> run;
+};
+
+template <class S>
+std::vector<operation<S>> operations()
+{
+    using O = operation<S>;
+    using T = arithmetic<S>;
+    using outputs = typename O::outputs;
+    using inputs = typename O::inputs;
+    using row = typename O::row;
+    using sums = typename O::sums;
+    std::vector<O> all;
+    constexpr auto accumulate = weight_gradient::accumulate;
+    const T eps = T(1e-5);
+    const T scale = T(0.75);
+    for (const kind k : kinds) {
+        const std::string of = k == kind::none ? " without weight" : k == kind::plain ? "" : " zero-centered";
+        const auto add = [&](const char* name, std::size_t outs, std::size_t ins, std::size_t summed,
+                             int begins_with, auto call) {
+            all.push_back({name + of, outs, ins, summed, begins_with,
+                           [k, call](const outputs& y, const inputs& x, const row& w, const row& b, sums& s) {
+                               with_weight(k, w, [&](const auto& weight) { call(y, x, weight, b, s); });
+                           }});
+        };
+        // clang-format off
+        for (const auto rounding : {norm_rounding::once, norm_rounding::before_weight}) {
+            add("rms_norm", 1, 1, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::rms_norm(y[0], x[0], w, {.eps = eps, .rounding = rounding}); });
+            for (const auto which : {norm_of::stored, norm_of::exact}) {
+                add("add_rms_norm", 2, 2, 0, 1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::add_rms_norm(y[0], y[1], x[0], w, {.eps = eps, .scale = scale, .norm_of = which, .rounding = rounding}); });
+            }
+        }
+        add("rms_norm_vjp", 1, 2, 1, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::rms_norm_vjp(y[0], s[0], x[0], w, x[1], {.eps = eps, .dw = accumulate}); });
+        add("rms_norm_jvp", 1, 2, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::rms_norm_jvp(y[0], x[0], w, x[1], {.eps = eps}); });
+        add("layer_norm", 1, 1, 0, -1, [=](auto& y, auto& x, auto& w, auto& b, auto&) { api::layer_norm(y[0], x[0], w, b, {.eps = eps}); });
+        add("layer_norm without bias", 1, 1, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::layer_norm(y[0], x[0], w, api::no_bias, {.eps = eps}); });
+        add("layer_norm_vjp", 1, 2, 2, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::layer_norm_vjp(y[0], s[0], s[1], x[0], w, x[1], {.eps = eps, .dw = accumulate}); });
+        add("layer_norm_jvp", 1, 2, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::layer_norm_jvp(y[0], x[0], w, x[1], {.eps = eps}); });
+        for (const auto gate : {norm_gate::silu, norm_gate::sigmoid}) {
+            for (const auto order : {gate_order::norm_first, gate_order::gate_first}) {
+                add("gated_rms_norm", 1, 2, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::gated_rms_norm(y[0], x[0], x[1], w, {.eps = eps, .gate = gate, .order = order}); });
+                add("gated_rms_norm_vjp", 2, 3, 1, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::gated_rms_norm_vjp(y[0], y[1], s[0], x[0], x[1], w, x[2], {.eps = eps, .gate = gate, .order = order, .dw = accumulate}); });
+                add("gated_rms_norm_jvp", 1, 4, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::gated_rms_norm_jvp(y[0], x[0], x[1], w, x[2], x[3], {.eps = eps, .gate = gate, .order = order}); });
+            }
+        }
+        add("add_rms_norm_vjp", 2, 3, 1, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::add_rms_norm_vjp(y[0], y[1], s[0], x[0], w, x[1], x[2], {.eps = eps, .scale = scale, .dw = accumulate}); });
+        add("add_rms_norm_jvp", 2, 3, 0, 2, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::add_rms_norm_jvp(y[0], y[1], x[0], w, x[1], {.eps = eps, .scale = scale}); });
+        // clang-format on
+    }
+    return all;
+}
+
+/// The operands of one call, packed.
+template <class S>
+struct operands {
+    std::size_t count, n;
+    std::vector<std::vector<S>> in, out;
+    std::vector<S> w, b;
+    typename operation<S>::sums sums;
+
+    operands(const operation<S>& op, std::size_t rows, std::size_t columns, reference::random& random)
+        : count{rows},
+          n{columns},
+          out(op.outs, std::vector<S>(rows * columns)),
+          w{precision::row<S>(random, columns)},
+          b{precision::row<S>(random, columns)},
+          sums(op.summed, random.row<arithmetic<S>>(columns))
+    {
+        for (std::size_t i = 0; i < op.ins; ++i) in.push_back(precision::row<S>(random, rows * columns));
+        // a row that is computed another way must not change its neighbours
+        if (rows > 1) {
+            for (std::size_t j = columns; j < 2 * columns; ++j) {
+                in[0][j] = static_cast<S>(std::ldexp(arithmetic<S>(in[0][j]), precision::format<S>::beyond - 4));
+            }
+        }
+        if (op.begins_with >= 0) out.back() = in[static_cast<std::size_t>(op.begins_with)];
+    }
+    void run(const operation<S>& op, std::size_t first, std::size_t rows)
+    {
+        const auto view = [&](auto* data) { return api::rows{data + first * n, rows, n}; };
+        typename operation<S>::outputs y;
+        typename operation<S>::inputs x;
+        for (auto& o : out) y.push_back(view(o.data()));
+        for (const auto& i : in) x.push_back(view(i.data()));
+        op.run(y, x, w, b, sums);
+    }
+};
+
+template <class S>
+void expect_same(const operands<S>& a, const operands<S>& b, const std::string& what)
+{
+    for (std::size_t o = 0; o < a.out.size(); ++o) {
+        EXPECT_TRUE(precision::all_same_bits(a.out[o], b.out[o])) << what << ", output " << o << ", n = " << a.n;
+    }
+    for (std::size_t o = 0; o < a.sums.size(); ++o) {
+        EXPECT_TRUE(ulp::all_same_bits(a.sums[o], b.sums[o])) << what << ", sum " << o << ", n = " << a.n;
+    }
+}
+
+const std::vector<std::size_t> layouts{1, 7, 33, 130, 300, 515};
+
+TYPED_TEST(norms, a_row_in_a_strided_batch_is_the_row_alone)
+{
+    using S = TypeParam;
+    reference::random random{2};
+    const std::size_t count = 3;
+    for (const auto& op : operations<S>()) {
+        for (const auto n : layouts) {
+            operands<S> alone(op, count, n, random);
+            operands<S> batch = alone;
+            for (std::size_t i = 0; i < count; ++i) alone.run(op, i, 1);
+
+            std::vector<memory::strided<S>> in;
+            std::vector<memory::strided<S>> out;
+            typename operation<S>::outputs y;
+            typename operation<S>::inputs x;
+            for (std::size_t i = 0; i < batch.in.size(); ++i) in.emplace_back(batch.in[i], count, n, n + 3 + 2 * i);
+            for (std::size_t i = 0; i < batch.out.size(); ++i) {
+                out.emplace_back(batch.out[i], count, n, n + 2 + 5 * i);
+            }
+            for (auto& i : in) x.push_back(i.view());
+            for (auto& o : out) y.push_back(o.view());
+            op.run(y, x, batch.w, batch.b, batch.sums);
+            for (std::size_t i = 0; i < out.size(); ++i) {
+                EXPECT_TRUE(out[i].gaps_untouched()) << op.name;
+                batch.out[i] = out[i].packed();
+            }
+            expect_same(batch, alone, op.name);
+            for (std::size_t i = 0; i < in.size(); ++i) {
+                EXPECT_TRUE(in[i].gaps_untouched()) << op.name;
+                EXPECT_TRUE(precision::all_same_bits(in[i].packed(), batch.in[i]))
+                    << op.name << ": an input is written";
+            }
+        }
+    }
+}
+
+TYPED_TEST(norms, any_output_may_be_any_input)
+{
+    using S = TypeParam;
+    reference::random random{3};
+    for (const auto& op : operations<S>()) {
+        for (const auto n : layouts) {
+            const operands<S> start(op, 2, n, random);
+            operands<S> apart = start;
+            apart.run(op, 0, 2);
+            for (std::size_t o = 0; o < op.outs; ++o) {
+                if (op.begins_with >= 0 && o + 1 == op.outs) continue;  // is its own input
+                for (std::size_t i = 0; i < op.ins; ++i) {
+                    if (static_cast<int>(i) == op.begins_with) continue;  // is the other output
+                    operands<S> same = start;
+                    same.out[o] = same.in[i];
+                    typename operation<S>::outputs y;
+                    typename operation<S>::inputs x;
+                    for (auto& out : same.out) y.push_back({out.data(), 2, n});
+                    for (auto& in : same.in) x.push_back({in.data(), 2, n});
+                    x[i] = y[o];
+                    op.run(y, x, same.w, same.b, same.sums);
+                    expect_same(same, apart,
+                                op.name + ", output " + std::to_string(o) + " over input " + std::to_string(i));
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(norms, nothing_to_do_touches_nothing)
+{
+    using S = TypeParam;
+    reference::random random{4};
+    for (const auto& op : operations<S>()) {
+        operands<S> none(op, 0, 5, random);
+        const auto sums = none.sums;
+        for (auto& out : none.out) out.clear();
+        none.run(op, 0, 0);
+        EXPECT_EQ(none.sums, sums) << op.name;
+        operands<S> empty(op, 4, 0, random);
+        empty.run(op, 0, 4);
+    }
+}
+
+TYPED_TEST(norms, a_nan_in_an_operand_is_seen_and_stays_in_its_row)
+{
+    using S = TypeParam;
+    reference::random random{5};
+    for (const auto& op : operations<S>()) {
+        for (const std::size_t n : {1U, 7U, 40U, 600U}) {
+            for (std::size_t i = 0; i < op.ins; ++i) {
+                operands<S> clean(op, 3, n, random);
+                operands<S> hit = clean;
+                const std::size_t where = n + random.next() % n;
+                hit.in[i][where] = static_cast<S>(nan<S>);
+                if (static_cast<int>(i) == op.begins_with) hit.out.back()[where] = static_cast<S>(nan<S>);
+                clean.run(op, 0, 3);
+                hit.run(op, 0, 3);
+                bool seen = false;
+                for (std::size_t o = 0; o < op.outs; ++o) {
+                    for (std::size_t j = 0; j < 3 * n; ++j) {
+                        const bool there = j / n == 1;
+                        seen = seen || (there && std::isnan(value(hit.out[o][j])));
+                        EXPECT_TRUE(there || value(hit.out[o][j]) == value(clean.out[o][j])) << op.name;
+                    }
+                }
+                EXPECT_TRUE(seen) << op.name << ", input " << i << ", n = " << n;
+            }
+        }
+    }
+}
+
+// --- RMSNorm ------------------------------------------------------------------------------------------------------
+
+template <class S>
+constexpr double rms_norm_bound = std::is_same_v<S, double>  ? 4.5
+                                  : std::is_same_v<S, float> ? 2.5
+                                                             : 1;
+
+TYPED_TEST(norms, rms_norm_rounds_once_unless_it_is_told_to_round_before_the_weight)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{6};
+    precision::worst<S> once;
+    precision::worst<S> twice;
+    for (const auto n : some_lengths()) {
+        const auto x = precision::row<S>(random, n);
+        const auto w = precision::row<S>(random, n);
+        const T eps = T(1e-6);
+        const auto xh = reference::normalized(widen(x), wide(eps));
+        for (const kind k : kinds) {
+            const auto f = factors<T>(k, w);
+            std::vector<S> y(n);
+            with_weight(k, w, [&](const auto& weight) { api::rms_norm(y, x, weight, {.eps = eps}); });
+            for (std::size_t j = 0; j < n; ++j)
+                once.see(precision::error(y[j], xh[j] * f[j]), value(x[j]), wide(n));
+            with_weight(k, w, [&](const auto& weight) {
+                api::rms_norm(y, x, weight, {.eps = eps, .rounding = norm_rounding::before_weight});
+            });
+            for (std::size_t j = 0; j < n; ++j) {
+                // near a tie either neighbour may have been taken
+                const wide slack = std::ldexp(std::abs(xh[j]), sizeof(S) == 2 ? -18 : -60);
+                double best = infinity<double>;
+                for (const wide normal : {xh[j] - slack, xh[j] + slack}) {
+                    const wide rounded =
+                        sizeof(S) == 2 ? value(static_cast<S>(static_cast<double>(normal))) : normal;
+                    best = std::min(best, precision::error(y[j], rounded * f[j]));
+                }
+                twice.see(best, value(x[j]), wide(n));
+            }
+        }
+    }
+    once.expect_within(rms_norm_bound<S>, "rms_norm");
+    twice.expect_within(rms_norm_bound<S>, "rms_norm_before_weight");
+}
+
+TEST(rms_norm_rounding, B10_before_the_weight_or_after_it)
+{
+    const auto x = of_floats<bfloat16>({-0.07080078125F, 3.484375F, -3.5625F, -2.046875F});
+    const auto w = of_floats<bfloat16>({0.337890625F, 0.9453125F, 0.35546875F, 0.6953125F});
+    std::vector<bfloat16> y(4);
+    api::rms_norm(y, x, w, {.eps = 1e-6F});
+    EXPECT_TRUE(precision::all_same_bits(
+        y, of_floats<bfloat16>({-0.0089111328125F, 1.2265625F, -0.470703125F, -0.52734375F})));
+    api::rms_norm(y, x, w, {.eps = 1e-6F, .rounding = norm_rounding::before_weight});
+    EXPECT_TRUE(
+        precision::all_same_bits(y, of_floats<bfloat16>({-0.00885009765625F, 1.2265625F, -0.46875F, -0.53125F})));
+}
+
+TEST(rms_norm_rounding, B11_one_plus_the_weight_is_not_formed_in_16_bits)
+{
+    // A single element with eps = 0 has x r = +-1; 40000 of them, all but one zero, have x r = 200.
+    std::vector<bfloat16> x(40000, bfloat16(0.0F));
+    std::vector<bfloat16> w(40000, bfloat16(0x1p-8F));
+    std::vector<bfloat16> y(40000);
+    x[77] = bfloat16(3.0F);
+    api::rms_norm(y, x, api::zero_centered(w), {.eps = 0.0F});
+    EXPECT_EQ(static_cast<float>(y[77]), 201.0F);
+}
+
+template <class Y, class X, class W>
+void mixed_types(reference::random& random)
+{
+    constexpr bool wide_arithmetic =
+        std::is_same_v<Y, double> || std::is_same_v<X, double> || std::is_same_v<W, double>;
+    using T = std::conditional_t<wide_arithmetic, double, float>;
+    const T eps = T(1e-6);
+    const double bound = std::is_same_v<Y, T> ? (wide_arithmetic ? 4.5 : 2.5) : 1;
+    for (const std::size_t n : {5U, 16U, 600U}) {
+        const auto x = precision::row<X>(random, n);
+        const auto w = precision::row<W>(random, n);
+        const auto z = precision::row<W>(random, n);
+        std::vector<Y> y(n);
+        const auto see = [&](const auto& weight, const wide_row& f, const wide_row& f_in_double) {
+            api::rms_norm(y, x, weight, {.eps = eps});
+            const auto exact = reference::rms_norm(widen(x), f, wide(eps));
+            for (std::size_t j = 0; j < n; ++j) EXPECT_LE(precision::error(y[j], exact[j]), bound);
+
+            api::layer_norm(y, x, weight, z, {.eps = eps});
+            const auto layer = layer_norm(widen(x), f_in_double, widen(z), wide(eps));
+            for (std::size_t j = 0; j < n; ++j) {
+                EXPECT_LE(precision::error_in_double(y[j], layer[j], 3 + std::abs(layer[j])), 5);
+            }
+            api::gated_rms_norm(y, x, z, weight, {.eps = eps});
+            const auto g = gated(widen(x), widen(z), f, wide(eps), norm_gate::silu, gate_order::norm_first);
+            for (std::size_t j = 0; j < n; ++j) EXPECT_LE(precision::error(y[j], g[j]), bound == 1 ? 1 : bound + 3);
+        };
+        see(w, widen(w), widen(w));
+        see(api::zero_centered(w), factors<T>(kind::zero_centered, w), factors<double>(kind::zero_centered, w));
+        // without a weight, its type is not an operand's
+        if constexpr (!std::is_same_v<W, double>) see(api::no_weight, wide_row(n, 1), wide_row(n, 1));
+    }
+}
+template <class Y, class X>
+void with_every_weight(reference::random& random)
+{
+    mixed_types<Y, X, float>(random);
+    mixed_types<Y, X, double>(random);
+    mixed_types<Y, X, bfloat16>(random);
+    mixed_types<Y, X, float16>(random);
+}
+
+// huggingface/transformers#30236, openxla/xla#10875: the weight is narrowed to the type of x, or y gets its type.
+TYPED_TEST(norms, F10_any_types_of_output_input_and_weight)
+{
+    reference::random random{7};
+    with_every_weight<TypeParam, float>(random);
+    with_every_weight<TypeParam, double>(random);
+    with_every_weight<TypeParam, bfloat16>(random);
+    with_every_weight<TypeParam, float16>(random);
+}
+
+TYPED_TEST(norms, A1_A4_A5_A7_B8_the_ends_of_each_type)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    const auto of = [](std::size_t n, wide x, T eps) {
+        const S element = static_cast<S>(static_cast<double>(x));
+        std::vector<S> y(n);
+        api::rms_norm(y, std::vector<S>(n, element), std::vector<S>(n, static_cast<S>(1.0F)), {.eps = eps});
+        for (const S e : y) EXPECT_EQ(value(e), value(y[0]));
+        return static_cast<double>(value(y[0]));
+    };
+    const int digits = precision::format<S>::digits;
+    const wide greatest = std::ldexp(1 - std::ldexp(wide(1), -digits), precision::format<S>::beyond);
+    for (const std::size_t n : {1U, 512U, 700U}) {
+        EXPECT_NEAR(of(n, greatest, T(1e-6)), 1, 1e-7) << "A1";
+        EXPECT_NEAR(of(n, std::ldexp(wide(1), precision::format<S>::least), T(0)), 1, 1e-7);
+    }
+    EXPECT_NEAR(of(4096, 300, T(1e-6)), 1, 1e-7) << "A5: squares beyond float16";
+    EXPECT_EQ(of(4096, 1, T(0)), 1) << "B8: a sum that stalls at 256";
+    for (std::size_t n = 1; n <= 130; ++n) {
+        for (const T eps : {T(1e-6), T(1e-12)}) EXPECT_EQ(of(n, 0, eps), 0) << "A4";
+    }
+    if constexpr (std::is_same_v<S, bfloat16>) {
+        EXPECT_EQ(of(32, 0.05810546875L, T(1e-6)), 1) << "A7: eps is the one that is given";
+        EXPECT_NEAR(of(32, 0.05810546875L, T(0x1p-7)), 0.54932, 2e-3);
+    }
+}
+
+TYPED_TEST(norms, rms_norm_of_any_magnitude_and_any_eps)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{8};
+    precision::worst<S> seen;
+    const int first = precision::format<S>::least;
+    const int last = precision::format<S>::beyond - 1;
+    const int step = std::is_same_v<S, double> ? 37 : 3;
+    for (int e = first + 1; e <= last; e += step) {
+        const auto x = precision::row<S>(random, 37, 0.5, 1, e);
+        for (int of_eps = std::numeric_limits<T>::min_exponent - 20; of_eps < std::numeric_limits<T>::max_exponent;
+             of_eps += 3 * step) {
+            const T eps = std::ldexp(T(1), of_eps);
+            std::vector<S> y(x.size());
+            api::rms_norm(y, x, api::no_weight, {.eps = eps});
+            const auto xh = reference::normalized(widen(x), wide(eps));
+            for (std::size_t j = 0; j < x.size(); ++j) {
+                if (std::abs(xh[j]) < wide(std::numeric_limits<T>::min())) continue;
+                seen.see(precision::error(y[j], xh[j]), value(x[j]), wide(eps));
+            }
+        }
+    }
+    seen.expect_within(rms_norm_bound<S>, "rms_norm_of_any_magnitude");
+}
+
+TYPED_TEST(norms, qk_norm_is_the_norm_of_rows_of_heads)
+{
+    // 3 tokens of 4 heads of 10, in a wider row of which the rest is not the norm's: one view for each token
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{9};
+    const std::size_t tokens = 3, heads = 4, head = 10, width = 64;
+    auto qkv = precision::row<S>(random, tokens * width);
+    const auto w = precision::row<S>(random, head);
+    const auto before = qkv;
+    for (std::size_t t = 0; t < tokens; ++t) {
+        const api::rows<S> q{qkv.data() + t * width, heads, head};
+        api::rms_norm(q, q, api::zero_centered(w), {.eps = T(1e-6)});
+    }
+    for (std::size_t t = 0; t < tokens; ++t) {
+        for (std::size_t j = 0; j < width; ++j) {
+            const std::size_t at = t * width + j;
+            EXPECT_TRUE(j < heads * head || value(qkv[at]) == value(before[at]));
+        }
+        for (std::size_t h = 0; h < heads; ++h) {
+            const auto at = [&](const std::vector<S>& v) {
+                return std::vector<S>(&v[t * width + h * head], &v[t * width + h * head] + head);
+            };
+            std::vector<S> y(head);
+            api::rms_norm(y, at(before), api::zero_centered(w), {.eps = T(1e-6)});
+            EXPECT_TRUE(precision::all_same_bits(at(qkv), y));
+        }
+    }
+}
+
+// --- derivatives of RMSNorm ---------------------------------------------------------------------------------------
+
+TYPED_TEST(norms, rms_norm_jvp_and_vjp_are_their_formulas)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{10};
+    precision::worst<S> forward;
+    precision::worst<S> backward;
+    precision::worst<S> of_weight;
+    for (const auto n : some_lengths()) {
+        const auto x = precision::row<S>(random, n);
+        const auto w = precision::row<S>(random, n);
+        const auto dy = precision::row<S>(random, n);
+        for (const kind k : kinds) {
+            for (const T eps : {T(0), T(1e-6), T(0.1)}) {
+                // 1 + w is formed in double where the derivative is
+                const auto f = factors<double>(k, w);
+                std::vector<S> t(n);
+                std::vector<S> dx(n);
+                std::vector<double> dw(n);
+                with_weight(k, w, [&](const auto& weight) {
+                    api::rms_norm_jvp(t, x, weight, dy, {.eps = eps});
+                    api::rms_norm_vjp(dx, dw, x, weight, dy, {.eps = eps});
+                });
+                const auto tangent = jacobian(widen(x), widen(dy), wide(eps));
+                const auto g = reference::rms_norm_vjp(widen(x), f, widen(dy), wide(eps));
+                const wide r = root_of(widen(x), wide(eps));
+                const wide of_dy = r * largest(widen(dy));
+                for (std::size_t j = 0; j < n; ++j) {
+                    const wide of_t = std::abs(f[j]) * of_dy;
+                    forward.see(precision::error_in_double(t[j], tangent[j] * f[j], of_t), value(x[j]), wide(n));
+                    // in float, for float and less
+                    const wide allowed = ulp::unit<T>(g.largest);
+                    backward.see(sizeof(S) == 2
+                                     ? precision::beyond_rounding(dx[j], g.dx[j], allowed)
+                                     : static_cast<double>(precision::distance(dx[j], g.dx[j]) / allowed),
+                                 value(x[j]), wide(n));
+                    of_weight.see(ulp::error(dw[j], g.dw[j]), value(x[j]), wide(n));
+                }
+            }
+        }
+    }
+    forward.expect_within(8, "rms_norm_jvp");
+    backward.expect_within(4, "rms_norm_vjp");
+    of_weight.expect_within(4, "rms_norm_vjp_dw_in_double");
+}
+
+/// <VJP(u), v> = <u, JVP(v)>, to a few roundings of the terms.
+template <class S>
+void expect_adjoint(const wide_row& back, const wide_row& v, const wide_row& u, const wide_row& ahead,
+                    const std::string& what)
+{
+    const wide size = reference::dot_scale(back, v) + reference::dot_scale(u, ahead);
+    const wide rounding = std::ldexp(wide(1), -precision::format<S>::digits);
+    EXPECT_LE(std::abs(reference::dot(back, v) - reference::dot(u, ahead)), 16 * rounding * size)
+        << what << ", n = " << v.size();
+}
+
+TYPED_TEST(norms, vjp_and_jvp_are_adjoint)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{11};
+    const T eps = T(0.5);  // so that nothing cancels where there is one element
+    for (const std::size_t n : {1U, 2U, 16U, 61U, 530U}) {
+        const auto any = [&] { return precision::row<S>(random, n); };
+        const auto x = any(), z = any(), w = any(), u = any(), v = any(), v2 = any(), u2 = any();
+        std::vector<S> back(n), back2(n), ahead(n);
+        const auto joined = [](wide_row a, const wide_row& b) {
+            a.insert(a.end(), b.begin(), b.end());
+            return a;
+        };
+        for (const kind k : kinds) {
+            with_weight(k, w, [&](const auto& weight) {
+                api::rms_norm_vjp(back, x, weight, u, {.eps = eps});
+                api::rms_norm_jvp(ahead, x, weight, v, {.eps = eps});
+                expect_adjoint<S>(widen(back), widen(v), widen(u), widen(ahead), "rms_norm");
+                api::layer_norm_vjp(back, x, weight, u, {.eps = eps});
+                api::layer_norm_jvp(ahead, x, weight, v, {.eps = eps});
+                expect_adjoint<S>(widen(back), widen(v), widen(u), widen(ahead), "layer_norm");
+                for (const auto g : {norm_gate::silu, norm_gate::sigmoid}) {
+                    for (const auto o : {gate_order::norm_first, gate_order::gate_first}) {
+                        api::gated_rms_norm_vjp(back, back2, x, z, weight, u, {.eps = eps, .gate = g, .order = o});
+                        api::gated_rms_norm_jvp(ahead, x, z, weight, v, v2, {.eps = eps, .gate = g, .order = o});
+                        expect_adjoint<S>(joined(widen(back), widen(back2)), joined(widen(v), widen(v2)), widen(u),
+                                          widen(ahead), "gated_rms_norm");
+                    }
+                }
+                // both results: the new residual, and y
+                const T scale = T(0.5);
+                auto tresidual = v2;
+                api::add_rms_norm_vjp(back2, back, x, weight, u2, u, {.eps = eps, .scale = scale});
+                api::add_rms_norm_jvp(ahead, tresidual, x, weight, v, {.eps = eps, .scale = scale});
+                expect_adjoint<S>(joined(widen(back), widen(back2)), joined(widen(v), widen(v2)),
+                                  joined(widen(u), widen(u2)), joined(widen(ahead), widen(tresidual)),
+                                  "add_rms_norm");
+            });
+        }
+    }
+}
+
+TYPED_TEST(norms, G15_the_jacobian_is_symmetric_and_eps_is_what_remains_of_the_radial_part)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{12};
+    const std::size_t n = 12;
+    const auto x = precision::row<S>(random, n, 0.5, 2);
+    const wide_row exact_x = widen(x);
+    std::vector<std::vector<S>> columns;
+    for (std::size_t j = 0; j < n; ++j) {
+        std::vector<S> unit(n, static_cast<S>(0.0F));
+        unit[j] = static_cast<S>(1.0F);
+        std::vector<S> t(n);
+        api::rms_norm_jvp(t, x, api::no_weight, unit, {.eps = T(1e-5)});
+        columns.push_back(t);
+    }
+    // r (a - xh mean(a xh)) for two unit vectors: the same products in another order
+    const double slack = static_cast<double>(2 * std::ldexp(root_of(exact_x, 0), -precision::format<S>::digits));
+    for (std::size_t i = 0; i < n; ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            EXPECT_NEAR(static_cast<double>(value(columns[i][j])), static_cast<double>(value(columns[j][i])),
+                        slack);
+        }
+    }
+    // computed in double, so that what remains is right to the last place of S
+    std::vector<S> t(n);
+    const wide eps = wide(T(1e-5));
+    api::rms_norm_jvp(t, x, api::no_weight, x, {.eps = T(1e-5)});
+    const wide ms = reference::mean_square(exact_x);
+    precision::worst<S> seen;
+    for (std::size_t j = 0; j < n; ++j) {
+        const wide right = exact_x[j] * eps / ((ms + eps) * std::sqrt(ms + eps));
+        seen.see(precision::error_in_double(t[j], right, root_of(exact_x, eps) * largest(exact_x)));
+    }
+    seen.expect_within(4, "rms_norm_jvp_along_x");
+}
+
+// linkedin/Liger-Kernel#950, pytorch/helion#3595: dw stalls when it is summed in 16 bits.
+TYPED_TEST(norms, G5_dw_of_any_type_is_summed_in_float_or_double)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    // Rows of one element have xh = 1, so each adds its dy.
+    const std::size_t count = 4097;
+    const std::vector<S> x(count, static_cast<S>(1.0F));
+    std::vector<S> dy(count, static_cast<S>(0.5F));
+    dy[0] = static_cast<S>(256.0F);
+    std::vector<S> dx(count), dz(count);
+    const auto rows = [&](auto& v) { return api::rows{v.data(), count, 1}; };
+    const auto expect_sum = [&]<class D>(D) {
+        std::vector<D> dw(1);
+        std::vector<D> db(1);
+        api::rms_norm_vjp(rows(dx), dw, rows(x), api::no_weight, rows(dy), {.eps = T(0)});
+        EXPECT_EQ(dw[0], D(2304));
+        api::add_rms_norm_vjp(rows(dx), rows(dz), dw, rows(x), api::no_weight, rows(dy), rows(dy), {.eps = T(0)});
+        EXPECT_EQ(dw[0], D(2304));
+        api::gated_rms_norm_vjp(rows(dx), rows(dz), dw, rows(x), rows(x), api::no_weight, rows(dy),
+                                {.eps = T(0), .order = gate_order::gate_first});
+        EXPECT_EQ(dw[0], D(2304));
+        api::layer_norm_vjp(rows(dx), dw, db, rows(x), api::no_weight, rows(dy), {.eps = T(1)});
+        EXPECT_EQ(dw[0], D(0));
+        EXPECT_EQ(db[0], D(2304));
+        api::layer_norm_vjp(rows(dx), dw, db, rows(x), api::no_weight, rows(dy),
+                            {.eps = T(1), .dw = weight_gradient::accumulate});
+        EXPECT_EQ(db[0], D(4608));
+        api::layer_norm_vjp(rows(dx), db, rows(x), api::no_weight, rows(dy), {.eps = T(1)});
+        EXPECT_EQ(db[0], D(0)) << "dw without db";
+    };
+    expect_sum(float{});
+    expect_sum(double{});
+}
+
+// RL-Align/RL-Kernel#383: 0/0 in a row of zeros.
+TYPED_TEST(norms, G7_a_row_of_zeros)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    const auto dy = of_floats<S>({1, 2, -3, 4});
+    const std::vector<S> zeros(4, static_cast<S>(0.0F));
+    const std::vector<S> right = of_floats<S>({1024, 2048, -3072, 4096});
+    std::vector<S> dx(4), other(4);
+    std::vector<T> dw(4);
+    const T eps = T(0x1p-20);
+    const std::vector<T> none(4, T(0));
+    api::rms_norm_vjp(dx, dw, zeros, api::no_weight, dy, {.eps = eps});
+    EXPECT_TRUE(precision::all_same_bits(dx, right));
+    EXPECT_EQ(dw, none);
+    api::rms_norm_jvp(dx, zeros, api::no_weight, dy, {.eps = eps});
+    EXPECT_TRUE(precision::all_same_bits(dx, right));
+    api::layer_norm_vjp(dx, dw, zeros, api::no_weight, dy, {.eps = eps});
+    EXPECT_TRUE(precision::all_same_bits(dx, of_floats<S>({0, 1024, -4096, 3072})));
+    EXPECT_EQ(dw, none);
+    // an open gate, and a residual that nothing has been added to
+    api::gated_rms_norm_vjp(dx, other, dw, zeros, of_floats<S>({100, 100, 100, 100}), api::no_weight, dy,
+                            {.eps = eps, .gate = norm_gate::sigmoid});
+    EXPECT_TRUE(precision::all_same_bits(dx, right));
+    EXPECT_EQ(dw, none);
+    api::add_rms_norm_vjp(dx, other, dw, zeros, api::no_weight, zeros, dy, {.eps = eps, .scale = T(-1)});
+    EXPECT_TRUE(precision::all_same_bits(dx, right));
+    EXPECT_TRUE(precision::all_same_bits(other, of_floats<S>({-1024, -2048, 3072, -4096})));
+}
+
+TYPED_TEST(norms, derivatives_over_the_whole_range)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{13};
+    precision::worst<S> seen;
+    const int first = precision::format<S>::least;
+    const int last = precision::format<S>::beyond - 1;
+    const int step = std::is_same_v<S, double> ? 139 : 11;
+    for (int of_x = first + 8; of_x <= last; of_x += step) {
+        for (int of_a = first + 8; of_a <= last; of_a += step) {
+            const auto x = precision::row<S>(random, 21, 0.5, 1, of_x);
+            const auto a = precision::row<S>(random, 21, -1, 1, of_a);
+            for (const T eps : {T(0), T(1e-6)}) {
+                const wide size = root_of(widen(x), wide(eps)) * largest(widen(a));
+                const auto exact = jacobian(widen(x), widen(a), wide(eps));
+                std::vector<S> t(21), residual(21);
+                std::vector<S> h(21, static_cast<S>(0.0F));
+                api::rms_norm_jvp(t, x, api::no_weight, a, {.eps = eps});
+                for (std::size_t j = 0; j < 21; ++j) {
+                    seen.see(precision::error_in_double(t[j], exact[j], size), value(x[j]), value(a[j]));
+                }
+                api::add_rms_norm_vjp(t, residual, x, api::no_weight, h, a, {.eps = eps});
+                for (std::size_t j = 0; j < 21; ++j) {
+                    seen.see(precision::error_in_double(t[j], exact[j], size), value(x[j]), value(a[j]));
+                    EXPECT_EQ(value(t[j]), value(residual[j]));
+                }
+                if constexpr (std::is_same_v<S, double>) continue;  // there the products may leave the range
+                const auto c = centered(widen(x));
+                const wide size_of_layer = root_of(c, wide(eps)) * largest(widen(a));
+                const auto of_layer = jacobian(c, centered(widen(a)), wide(eps));
+                api::layer_norm_vjp(t, x, api::no_weight, a, {.eps = eps});
+                for (std::size_t j = 0; j < 21; ++j) {
+                    seen.see(precision::error_in_double(t[j], of_layer[j], size_of_layer), value(x[j]),
+                             value(a[j]));
+                }
+            }
+        }
+    }
+    seen.expect_within(8, "derivatives_over_the_range");
+}
+
+// --- LayerNorm ----------------------------------------------------------------------------------------------------
+
+template <class S>
+void see_layer_norm(precision::worst<S>& seen, const std::vector<S>& x, const std::vector<S>& w,
+                    const std::vector<S>& b, arithmetic<S> eps)
+{
+    for (const kind k : kinds) {
+        const auto f = factors<double>(k, w);
+        for (const bool biased : {false, true}) {
+            std::vector<S> y(x.size());
+            with_weight(k, w, [&](const auto& weight) {
+                if (biased) api::layer_norm(y, x, weight, b, {.eps = eps});
+                if (!biased) api::layer_norm(y, x, weight, api::no_bias, {.eps = eps});
+            });
+            const auto xh = layer_norm(widen(x), wide_row(x.size(), 1), wide_row(x.size(), 0), wide(eps));
+            for (std::size_t j = 0; j < x.size(); ++j) {
+                const wide bias = biased ? value(b[j]) : 0;
+                const wide size = std::max({std::abs(xh[j] * f[j]), std::abs(f[j]), std::abs(bias)});
+                seen.see(precision::error_in_double(y[j], xh[j] * f[j] + bias, size), value(x[j]),
+                         static_cast<wide>(x.size()));
+            }
+        }
+    }
+}
+
+TYPED_TEST(norms, layer_norm_is_its_formula)
+{
+    using S = TypeParam;
+    reference::random random{14};
+    precision::worst<S> seen;
+    for (const auto n : some_lengths()) {
+        const auto w = precision::row<S>(random, n);
+        const auto b = precision::row<S>(random, n);
+        see_layer_norm(seen, precision::row<S>(random, n), w, b, arithmetic<S>(1e-5));
+        // far from zero, where the row is in its last bits
+        see_layer_norm(seen, precision::row<S>(random, n, 4096, 4104), w, b, arithmetic<S>(1e-12));
+    }
+    seen.expect_within(8, "layer_norm");
+}
+
+TYPED_TEST(norms, layer_norm_over_the_whole_range)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{15};
+    precision::worst<S> seen;
+    const int step = std::is_same_v<S, double> ? 17 : 1;
+    for (int e = precision::format<S>::least + 5; e < precision::format<S>::beyond; e += step) {
+        for (const std::size_t n : {2U, 19U, 300U}) {
+            const std::vector<S> w(n, static_cast<S>(1.0F));
+            const auto x = precision::row<S>(random, n, -1, 1, e);
+            for (const T eps : {T(0), T(1e-12), std::numeric_limits<T>::denorm_min()}) {
+                std::vector<S> y(n);
+                api::layer_norm(y, x, api::no_weight, api::no_bias, {.eps = eps});
+                const auto exact = layer_norm(widen(x), wide_row(n, 1), wide_row(n, 0), wide(eps));
+                const wide size = std::min(wide(1), largest(exact));
+                for (std::size_t j = 0; j < n; ++j) {
+                    seen.see(precision::error_in_double(y[j], exact[j], std::max(size, std::abs(exact[j]))),
+                             value(x[j]), wide(eps));
+                }
+            }
+        }
+    }
+    seen.expect_within(8, "layer_norm_over_the_range");
+}
+
+// google/flax#1491, jax-ml/jax#33496: E[x^2] - mean^2 goes negative or loses all digits.
+TEST(layer_norm, I1_the_mean_is_subtracted_before_squaring)
+{
+    const auto expect = [](const std::vector<float>& x, float eps, float outer, float inner) {
+        std::vector<float> y(4);
+        api::layer_norm(y, x, api::no_weight, api::no_bias, {.eps = eps});
+        EXPECT_EQ(y, (std::vector<float>{-outer, -inner, inner, outer}));
+    };
+    for (const float base : {4096.0F, 10000.0F}) {
+        expect({base, base + 1.0F / 1024, base + 2.0F / 1024, base + 3.0F / 1024}, 1e-12F, 1.34164023F,
+               0.447213411F);
+    }
+    expect({0x1p23F, 0x1p23F + 1, 0x1p23F + 2, 0x1p23F + 3}, 1e-5F, 1.34163547F, 0.447211802F);
+    // the same of doubles, whose mean is no double
+    std::vector<double> y(4);
+    api::layer_norm(y, std::vector<double>{0x1p52, 0x1p52 + 1, 0x1p52 + 2, 0x1p52 + 3}, api::no_weight,
+                    api::no_bias, {.eps = 0.0});
+    for (std::size_t j = 0; j < 4; ++j) {
+        EXPECT_LE(ulp::error(y[j], (2 * static_cast<wide>(j) - 3) / std::sqrt(wide(5))), 2);
+    }
+}
+
+// triton-lang/triton#9838, unslothai/unsloth#1867: padded lanes enter the variance as (0 - mean)^2.
+TYPED_TEST(norms, I3_lanes_past_the_end_do_not_count)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    if constexpr (!std::is_same_v<S, bfloat16>) {  // 1001 is none
+        std::vector<S> x(17, static_cast<S>(1000.0F));
+        x[16] = static_cast<S>(1001.0F);
+        std::vector<S> y(17);
+        api::layer_norm(y, x, std::vector<S>(17, static_cast<S>(1.0F)), std::vector<S>(17, static_cast<S>(0.0F)),
+                        {.eps = T(1e-5)});
+        const wide allowed = precision::unit<S>(4) / 2 + 1e-8L;
+        EXPECT_LE(std::abs(value(y[0]) + 0.249977425L), allowed);
+        EXPECT_LE(std::abs(value(y[16]) - 3.9996388L), allowed);
+    }
+    for (std::size_t n = 1; n <= 70; ++n) {
+        const std::vector<S> b(n, static_cast<S>(3.0F));
+        std::vector<S> y(n);
+        for (const double same : {1000.0, 0.1, -7.0}) {
+            api::layer_norm(y, std::vector<S>(n, static_cast<S>(same)), api::no_weight, b, {.eps = T(1e-30)});
+            EXPECT_TRUE(precision::all_same_bits(y, b)) << "equal numbers are all mean";
+        }
+    }
+}
+
+TYPED_TEST(norms, layer_norm_of_nans_infinities_and_equal_numbers)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    const std::vector<S> all_nan(5, static_cast<S>(nan<S>));
+    std::vector<S> y(5);
+    for (const auto special : {nan<S>, infinity<S>, -infinity<S>}) {
+        auto x = of_floats<S>({1, 2, 3, 4, 5});
+        x[2] = static_cast<S>(special);
+        api::layer_norm(y, x, api::no_weight, api::no_bias, {.eps = T(1e-5)});
+        EXPECT_TRUE(precision::all_same_bits(y, all_nan));
+    }
+    api::layer_norm(y, of_floats<S>({2, 2, 2, 2, 2}), api::no_weight, api::no_bias, {.eps = T(0)});
+    EXPECT_TRUE(precision::all_same_bits(y, all_nan));
+    const T huge = std::numeric_limits<T>::max();
+    std::vector<T> of_huge(5);
+    api::layer_norm(of_huge, std::vector<T>(5, huge), api::no_weight, std::vector<T>(5, T(1)),
+                    {.eps = std::numeric_limits<T>::denorm_min()});
+    EXPECT_EQ(of_huge, std::vector<T>(5, T(1)));
+}
+
+TYPED_TEST(norms, layer_norm_jvp_and_vjp_are_their_formulas)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{16};
+    precision::worst<S> seen;
+    precision::worst<double> of_weight;
+    for (const auto n : some_lengths()) {
+        for (const double base : {0.0, 100.0}) {
+            const auto x = precision::row<S>(random, n, base - 2, base + 2);
+            const auto w = precision::row<S>(random, n);
+            const auto a = precision::row<S>(random, n);
+            const T eps = T(1e-5);
+            const auto c = centered(widen(x));
+            const wide r = root_of(c, wide(eps));
+            for (const kind k : kinds) {
+                const auto f = factors<double>(k, w);
+                std::vector<S> t(n), dx(n);
+                std::vector<double> dw(n), db(n, 2);
+                with_weight(k, w, [&](const auto& weight) {
+                    api::layer_norm_jvp(t, x, weight, a, {.eps = eps});
+                    api::layer_norm_vjp(dx, dw, db, x, weight, a, {.eps = eps});
+                });
+                const auto tangent = times(jacobian(c, centered(widen(a)), wide(eps)), f);
+                const auto gradient = jacobian(c, centered(times(widen(a), f)), wide(eps));
+                const wide of_dx = r * largest(times(widen(a), f));
+                const wide of_a = r * largest(widen(a));
+                for (std::size_t j = 0; j < n; ++j) {
+                    const wide of_t = of_a * std::abs(f[j]);
+                    seen.see(precision::error_in_double(t[j], tangent[j], of_t), value(x[j]), wide(n));
+                    seen.see(precision::error_in_double(dx[j], gradient[j], of_dx), value(x[j]), wide(n));
+                    of_weight.see(precision::error_in_double(dw[j], value(a[j]) * c[j] * r, value(a[j])),
+                                  value(x[j]));
+                    EXPECT_EQ(db[j], static_cast<double>(value(a[j])));
+                }
+            }
+        }
+    }
+    seen.expect_within(8, "layer_norm_derivatives");
+    of_weight.expect_within(6, "layer_norm_dw");
+}
+
+// --- gated RMSNorm ------------------------------------------------------------------------------------------------
+
+constexpr std::array gates{norm_gate::silu, norm_gate::sigmoid};
+constexpr std::array orders{gate_order::norm_first, gate_order::gate_first};
+
+TYPED_TEST(norms, gated_rms_norm_is_its_formula)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{17};
+    precision::worst<S> norm_first;
+    precision::worst<S> gate_first;
+    for (const auto n : some_lengths()) {
+        const auto x = precision::row<S>(random, n);
+        const auto w = precision::row<S>(random, n);
+        const T eps = T(1e-6);
+        for (const double reach : {3.0, 90.0}) {
+            const auto z = precision::row<S>(random, n, -reach, reach);
+            for (const kind k : kinds) {
+                for (const auto g : gates) {
+                    for (const auto o : orders) {
+                        std::vector<S> y(n);
+                        with_weight(k, w, [&](const auto& weight) {
+                            api::gated_rms_norm(y, x, z, weight, {.eps = eps, .gate = g, .order = o});
+                        });
+                        const bool first = o == gate_order::norm_first;
+                        const auto f = first ? factors<T>(k, w) : factors<double>(k, w);
+                        const auto exact = gated(widen(x), widen(z), f, wide(eps), g, o);
+                        for (std::size_t j = 0; j < n; ++j) {
+                            if (first) norm_first.see(precision::error(y[j], exact[j]), value(x[j]), value(z[j]));
+                            if (!first) {
+                                gate_first.see(precision::error_in_double(y[j], exact[j], exact[j]), value(x[j]),
+                                               value(z[j]));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    norm_first.expect_within(std::is_same_v<S, double>  ? 7.5
+                             : std::is_same_v<S, float> ? 5.5
+                                                        : 1,
+                             "gated_rms_norm");
+    gate_first.expect_within(8, "gated_rms_norm_gate_first");
+}
+
+TYPED_TEST(norms, gated_rms_norm_over_the_whole_range)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{18};
+    precision::worst<S> norm_first;
+    precision::worst<S> gate_first;
+    const int step = std::is_same_v<S, double> ? 61 : 5;
+    const int last = precision::format<S>::beyond;
+    for (int of_x = precision::format<S>::least + 2; of_x < last; of_x += step) {
+        for (int of_z = -60; of_z < last; of_z += 2 * step) {
+            const auto x = precision::row<S>(random, 19, -1, 1, of_x);
+            auto z = precision::row<S>(random, 19, 0.5, 1, of_z);
+            z[3] = static_cast<S>(-arithmetic<S>(z[3]));
+            z[4] = static_cast<S>(-7.0F);
+            for (const auto g : gates) {
+                for (const auto o : orders) {
+                    for (const T eps : {T(0), T(1e-6)}) {
+                        std::vector<S> y(19);
+                        api::gated_rms_norm(y, x, z, api::no_weight, {.eps = eps, .gate = g, .order = o});
+                        const auto exact = gated(widen(x), widen(z), wide_row(19, 1), wide(eps), g, o);
+                        for (std::size_t j = 0; j < 19; ++j) {
+                            const wide xh = o == gate_order::norm_first ? exact[j] / act(g, value(z[j])) : exact[j];
+                            if (!(std::abs(xh) > wide(std::numeric_limits<T>::min()))) continue;
+                            if (o == gate_order::norm_first) {
+                                norm_first.see(precision::error(y[j], exact[j]), value(x[j]), value(z[j]));
+                            } else {
+                                gate_first.see(precision::error_in_double(y[j], exact[j], exact[j]), value(x[j]),
+                                               value(z[j]));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    norm_first.expect_within(std::is_same_v<S, double>  ? 7.5
+                             : std::is_same_v<S, float> ? 5.5
+                                                        : 1,
+                             "gated_rms_norm_over_the_range");
+    gate_first.expect_within(8, "gated_rms_norm_gate_first_over_the_range");
+}
+
+TYPED_TEST(norms, gated_rms_norm_at_closed_and_open_gates)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    const auto inf = static_cast<S>(infinity<S>);
+    const std::vector<S> x = of_floats<S>({3, 3, -3, 3});
+    const std::vector<S> z{static_cast<S>(-infinity<S>), inf, static_cast<S>(nan<S>), static_cast<S>(-0.0F)};
+    std::vector<S> y(4);
+    api::gated_rms_norm(y, x, z, api::no_weight, {.eps = T(0)});
+    EXPECT_TRUE(value(y[0]) == 0 && std::signbit(value(y[0]))) << "silu(-infinity) is -0";
+    EXPECT_EQ(value(y[1]), wide(infinity<S>));
+    EXPECT_TRUE(std::isnan(value(y[2])));
+    EXPECT_TRUE(value(y[3]) == 0);
+    api::gated_rms_norm(y, x, z, api::no_weight, {.eps = T(0), .gate = norm_gate::sigmoid});
+    EXPECT_EQ(value(y[0]), 0);
+    EXPECT_EQ(value(y[1]), 1);
+    EXPECT_TRUE(std::isnan(value(y[2])));
+    EXPECT_EQ(value(y[3]), 0.5L);
+    api::gated_rms_norm(y, x, z, api::no_weight, {.eps = T(1), .order = gate_order::gate_first});
+    for (const S e : y) EXPECT_TRUE(std::isnan(value(e)));
+    // all gates closed
+    const std::vector<S> closed(4, static_cast<S>(-infinity<S>));
+    api::gated_rms_norm(y, x, closed, api::no_weight, {.eps = T(1e-6), .order = gate_order::gate_first});
+    for (const S e : y) EXPECT_EQ(value(e), 0);
+    std::vector<S> dx(4), dz(4);
+    for (const auto g : gates) {
+        for (const auto o : orders) {
+            api::gated_rms_norm_vjp(dx, dz, x, closed, api::no_weight, x, {.eps = T(1e-6), .gate = g, .order = o});
+            for (const S e : dx) EXPECT_EQ(value(e), 0);
+            for (const S e : dz) EXPECT_EQ(value(e), 0);
+        }
+    }
+}
+
+TYPED_TEST(norms, gated_rms_norm_jvp_and_vjp_are_their_formulas)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{19};
+    precision::worst<S> of_x, of_z, of_w, ahead;
+    for (const auto n : some_lengths()) {
+        const auto x = precision::row<S>(random, n), w = precision::row<S>(random, n),
+                   a = precision::row<S>(random, n), b = precision::row<S>(random, n);
+        const T eps = T(1e-5);
+        for (const double reach : {2.0, 60.0}) {
+            const auto z = precision::row<S>(random, n, -reach, reach);
+            for (const auto g : gates) {
+                for (const auto o : orders) {
+                    const kind k = kinds[(n + static_cast<std::size_t>(o)) % 3];
+                    const auto f = factors<double>(k, w);
+                    std::vector<S> dx(n), dz(n), t(n), dx2(n), dz2(n);
+                    std::vector<double> dw(n);
+                    with_weight(k, w, [&](const auto& weight) {
+                        api::gated_rms_norm_vjp(dx, dz, dw, x, z, weight, a, {.eps = eps, .gate = g, .order = o});
+                        api::gated_rms_norm_vjp(dx2, dz2, x, z, weight, a, {.eps = eps, .gate = g, .order = o});
+                        api::gated_rms_norm_jvp(t, x, z, weight, a, b, {.eps = eps, .gate = g, .order = o});
+                    });
+                    EXPECT_TRUE(precision::all_same_bits(dx, dx2) && precision::all_same_bits(dz, dz2))
+                        << "without dw";
+                    const auto right = gated_vjp(widen(x), widen(z), f, widen(a), wide(eps), g, o);
+                    const auto tangent = gated_jvp(widen(x), widen(z), f, widen(a), widen(b), wide(eps), g, o);
+                    for (std::size_t j = 0; j < n; ++j) {
+                        of_x.see(precision::error_in_double(dx[j], right.dx[j], right.size_dx[j]), value(x[j]),
+                                 value(z[j]));
+                        of_z.see(precision::error_in_double(dz[j], right.dz[j], right.size_dz[j]), value(x[j]),
+                                 value(z[j]));
+                        of_w.see(ulp::error(dw[j], right.dw[j]), value(x[j]), value(z[j]));
+                        ahead.see(precision::error_in_double(t[j], tangent.value[j], tangent.size[j]), value(x[j]),
+                                  value(z[j]));
+                    }
+                }
+            }
+        }
+    }
+    of_x.expect_within(8, "gated_rms_norm_vjp_dx");
+    of_z.expect_within(8, "gated_rms_norm_vjp_dz");
+    of_w.expect_within(8, "gated_rms_norm_vjp_dw");
+    ahead.expect_within(8, "gated_rms_norm_jvp");
+}
+
+// --- the residual sum and the norm --------------------------------------------------------------------------------
+
+TYPED_TEST(norms, H7_the_stored_sum_gives_the_bits_of_the_two_steps)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{20};
+    for (const auto n : some_lengths()) {
+        for (const int e : {0, 12}) {
+            const auto h = precision::row<S>(random, n, -2, 2, e), x = precision::row<S>(random, n),
+                       w = precision::row<S>(random, n);
+            for (const kind k : kinds) {
+                for (const T scale : {T(1), T(0.3)}) {
+                    for (const auto rounding : {norm_rounding::once, norm_rounding::before_weight}) {
+                        auto fused = h;
+                        auto stepwise = h;
+                        std::vector<S> y(n), y_stepwise(n);
+                        with_weight(k, w, [&](const auto& weight) {
+                            api::add_rms_norm(y, fused, x, weight,
+                                              {.eps = T(1e-6), .scale = scale, .rounding = rounding});
+                            api::residual_add(stepwise, stepwise, x, scale);
+                            api::rms_norm(y_stepwise, stepwise, weight, {.eps = T(1e-6), .rounding = rounding});
+                        });
+                        EXPECT_TRUE(precision::all_same_bits(fused, stepwise));
+                        EXPECT_TRUE(precision::all_same_bits(y, y_stepwise));
+                        with_weight(k, w, [&](const auto& weight) {
+                            auto exact = h;
+                            std::vector<S> y_exact(n);
+                            std::vector<T> sum(h.begin(), h.end());
+                            api::add_rms_norm(y_exact, exact, x, weight,
+                                              {.eps = T(1e-6), .scale = scale, .norm_of = norm_of::exact});
+                            EXPECT_TRUE(precision::all_same_bits(exact, stepwise));
+                            // and the exact sum those of two steps whose sum is kept in float
+                            api::residual_add(sum, sum, x, scale);
+                            api::rms_norm(y_stepwise, sum, weight, {.eps = T(1e-6)});
+                            EXPECT_TRUE(precision::all_same_bits(y_exact, y_stepwise));
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(add_rms_norm, H7_of_the_stored_or_of_the_exact_sum)
+{
+    const auto x = of_floats<bfloat16>({-4, -0.23828125F, 3.125F, 0.95703125F});
+    const auto h = of_floats<bfloat16>({-0.5703125F, -0.275390625F, -3.203125F, -2.765625F});
+    const auto new_h = of_floats<bfloat16>({-4.5625F, -0.515625F, -0.078125F, -1.8125F});
+    const std::pair<norm_of, std::vector<bfloat16>> cases[] = {
+        {norm_of::stored, of_floats<bfloat16>({-1.8515625F, -0.208984375F, -0.03173828125F, -0.734375F})},
+        {norm_of::exact, of_floats<bfloat16>({-1.8515625F, -0.2080078125F, -0.031494140625F, -0.73046875F})}};
+    for (const auto& [which, right] : cases) {
+        auto residual = h;
+        std::vector<bfloat16> y(4);
+        api::add_rms_norm(y, residual, x, api::no_weight, {.eps = 1e-6F, .norm_of = which});
+        EXPECT_TRUE(precision::all_same_bits(residual, new_h));
+        EXPECT_TRUE(precision::all_same_bits(y, right));
+    }
+}
+
+TYPED_TEST(norms, add_rms_norm_of_huge_and_tiny_sums)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{21};
+    precision::worst<S> seen;
+    const int step = std::is_same_v<S, double> ? 97 : 7;
+    for (int e = precision::format<S>::least + 4; e < precision::format<S>::beyond - 1; e += step) {
+        for (const auto which : {norm_of::stored, norm_of::exact}) {
+            auto h = precision::row<S>(random, 35, -0.5, 0.5, e);
+            const auto x = precision::row<S>(random, 35, -0.5, 0.5, e);
+            std::vector<T> sum(h.begin(), h.end());
+            api::residual_add(sum, sum, x);
+            std::vector<S> y(35);
+            api::add_rms_norm(y, h, x, api::no_weight, {.eps = T(0), .norm_of = which});
+            const auto xh = reference::normalized(which == norm_of::exact ? widen(sum) : widen(h), 0);
+            for (std::size_t j = 0; j < 35; ++j) seen.see(precision::error(y[j], xh[j]), value(x[j]));
+        }
+    }
+    seen.expect_within(rms_norm_bound<S>, "add_rms_norm_over_the_range");
+}
+
+TYPED_TEST(norms, add_rms_norm_jvp_and_vjp_are_their_formulas)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{22};
+    precision::worst<S> back, ahead, of_w;
+    for (const auto n : some_lengths()) {
+        const auto any = [&] { return precision::row<S>(random, n); };
+        const auto h = any(), w = any(), dh = any(), dy = any(), th = any(), tx = any();
+        const T eps = T(1e-5);
+        const T scale = T(0.3);
+        const wide r = root_of(widen(h), wide(eps));
+        for (const kind k : kinds) {
+            const auto f = factors<double>(k, w);
+            std::vector<S> dresidual(n), dx(n), ty(n), dresidual2(n), dx2(n);
+            std::vector<double> dw(n);
+            auto tresidual = th;
+            with_weight(k, w, [&](const auto& weight) {
+                api::add_rms_norm_vjp(dresidual, dx, dw, h, weight, dh, dy, {.eps = eps, .scale = scale});
+                api::add_rms_norm_vjp(dresidual2, dx2, h, weight, dh, dy, {.eps = eps, .scale = scale});
+                api::add_rms_norm_jvp(ty, tresidual, h, weight, tx, {.eps = eps, .scale = scale});
+            });
+            EXPECT_TRUE(precision::all_same_bits(dresidual, dresidual2) && precision::all_same_bits(dx, dx2))
+                << "without dw";
+            const wide_row sum = plus(widen(dh), jacobian(widen(h), times(widen(dy), f), wide(eps)));
+            const wide_row t = plus(widen(th), times(widen(tx), wide(scale)));
+            const wide_row tangent = times(jacobian(widen(h), t, wide(eps)), f);
+            const wide size = r * largest(times(widen(dy), f));
+            const wide of_t = r * largest(t);
+            for (std::size_t j = 0; j < n; ++j) {
+                const wide of_sum = std::max(size, std::abs(sum[j]));
+                back.see(precision::error_in_double(dresidual[j], sum[j], of_sum), value(h[j]), wide(n));
+                back.see(precision::error_in_double(dx[j], wide(scale) * sum[j], wide(scale) * of_sum), value(h[j]),
+                         wide(n));
+                ahead.see(precision::error_in_double(tresidual[j], t[j], t[j]), value(h[j]), wide(n));
+                ahead.see(precision::error_in_double(ty[j], tangent[j], of_t * std::abs(f[j])), value(h[j]),
+                          wide(n));
+                of_w.see(ulp::error(dw[j], value(dy[j]) * value(h[j]) * r), value(h[j]), wide(n));
+            }
+        }
+    }
+    back.expect_within(4, "add_rms_norm_vjp");
+    ahead.expect_within(4, "add_rms_norm_jvp");
+    of_w.expect_within(4, "add_rms_norm_vjp_dw");
+}
+
+// --- a row of several owners --------------------------------------------------------------------------------------
+
+TYPED_TEST(norms, a_split_of_one_part_is_rms_norm)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{23};
+    const int step = std::is_same_v<S, double> ? 61 : 5;
+    for (const std::size_t n : {1U, 16U, 37U, 600U}) {
+        const auto w = precision::row<S>(random, n);
+        for (int e = precision::format<S>::least + 1; e < precision::format<S>::beyond; e += step) {
+            const auto x = precision::row<S>(random, n, -1, 1, e);
+            for (const T eps : {T(0), std::numeric_limits<T>::denorm_min(), T(1e-30), T(1e-6)}) {
+                for (const auto rounding : {norm_rounding::once, norm_rounding::before_weight}) {
+                    std::vector<S> whole(n), split(n);
+                    api::rms_norm(whole, x, w, {.eps = eps, .rounding = rounding});
+                    const api::square_sum parts[] = {api::sum_of_squares(x)};
+                    api::rms_norm_apply(split, x, w, api::combine(parts), n, {.eps = eps, .rounding = rounding});
+                    EXPECT_TRUE(precision::all_same_bits(split, whole)) << "n = " << n << ", x near 2^" << e;
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(norms, a_split_row_is_within_the_bound_of_rms_norm)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{24};
+    precision::worst<S> seen;
+    const int least = precision::format<S>::least;
+    const int width = precision::format<S>::beyond - least;
+    for (std::size_t repeat = 0; repeat < 60 * reference::plenty; ++repeat) {
+        // parts of very different magnitudes, empty ones and zeros among them
+        std::vector<std::vector<S>> x;
+        std::vector<S> whole;
+        std::vector<api::square_sum> sums;
+        for (std::size_t part = 0; part < 1 + random.next() % 5; ++part) {
+            const auto n = random.next() % 70;
+            const int e = least + 1 + static_cast<int>(random.next() % static_cast<std::uint64_t>(width - 1));
+            x.push_back(random.next() % 6 == 0 ? std::vector<S>(n, static_cast<S>(0.0F))
+                                               : precision::row<S>(random, n, -1, 1, e));
+            whole.insert(whole.end(), x.back().begin(), x.back().end());
+            sums.push_back(api::sum_of_squares(x.back()));
+        }
+        if (whole.empty()) continue;
+        const T eps = repeat % 2 == 0 ? T(1e-6) : T(1e-20);
+        const auto all = api::combine(sums);
+        const auto xh = reference::normalized(widen(whole), wide(eps));
+        std::size_t j = 0;
+        for (const auto& part : x) {
+            std::vector<S> y(part.size());
+            api::rms_norm_apply(y, part, api::no_weight, all, whole.size(), {.eps = eps});
+            for (std::size_t i = 0; i < y.size(); ++i, ++j) {
+                if (std::abs(xh[j]) < wide(std::numeric_limits<T>::min())) continue;
+                seen.see(precision::error(y[i], xh[j]), value(part[i]), wide(whole.size()));
+            }
+        }
+    }
+    seen.expect_within(rms_norm_bound<S>, "split_rms_norm");
+}
+
+TYPED_TEST(norms, sums_of_squares_of_many_rows_and_of_special_ones)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{25};
+    memory::strided<S> x(precision::row<S>(random, 5 * 33), 5, 33, 40);
+    memory::strided<S> y(5, 33, 35);
+    const auto w = precision::row<S>(random, 33);
+    std::vector<api::square_sum> sums(5);
+    api::sum_of_squares(sums, x.view());
+    api::rms_norm_apply(y.view(), x.view(), w, sums, 33, {.eps = T(1e-6)});
+    EXPECT_TRUE(y.gaps_untouched());
+    std::vector<S> whole(5 * 33);
+    api::rms_norm(api::rows{whole.data(), 5, 33}, x.view(), w, {.eps = T(1e-6)});
+    EXPECT_TRUE(precision::all_same_bits(y.packed(), whole));
+
+    const auto sum_of = [](std::vector<S> row) { return api::sum_of_squares(row); };
+    EXPECT_EQ(api::combine({}).value, 0);
+    EXPECT_EQ(sum_of({}).value, 0);
+    const api::square_sum with_nan[] = {sum_of(of_floats<S>({1, 2})), sum_of({static_cast<S>(nan<S>)}), sum_of({})};
+    EXPECT_TRUE(std::isnan(api::combine(with_nan).value));
+    const api::square_sum with_infinity[] = {sum_of({static_cast<S>(infinity<S>)}), sum_of(of_floats<S>({1, 2}))};
+    EXPECT_EQ(api::combine(with_infinity).value, infinity<double>);
+
+    // the whole exponent range of a double, added up a million times
+    const api::square_sum huge = api::sum_of_squares(std::vector<double>(7, std::numeric_limits<double>::max()));
+    const api::square_sum tiny =
+        api::sum_of_squares(std::vector<double>(7, std::numeric_limits<double>::denorm_min()));
+    for (const auto& part : {huge, tiny}) {
+        const auto all = api::combine(std::vector<api::square_sum>(1U << 20U, part));
+        EXPECT_NEAR(std::ldexp(all.value / part.value, 2 * (part.exponent - all.exponent)), 0x1p20, 1e-3);
+    }
+    const api::square_sum both[] = {tiny, huge, tiny};
+    EXPECT_EQ(api::combine(both).value, huge.value);
+}
+
+}  // namespace
