@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -251,229 +250,6 @@ TEST(formulas_of_norms, are_derivatives)
     }
 }
 
-// --- every operation ----------------------------------------------------------------------------------------------
-
-/// An operation as a function of rows, for what all of them promise.
-template <class S>
-struct operation {
-    using T = arithmetic<S>;
-    using outputs = std::vector<api::rows<S>>;
-    using inputs = std::vector<api::rows<const S>>;
-    using row = std::vector<S>;
-    using sums = std::vector<std::vector<T>>;
-
-    std::string name;
-    std::size_t outs, ins, summed;
-    int begins_with;  // the input that the last output holds before the call, or -1
-    std::function<void(const outputs&, const inputs&, const row& w, const row& b, sums& s)> run;
-};
-
-template <class S>
-std::vector<operation<S>> operations()
-{
-    using O = operation<S>;
-    using T = arithmetic<S>;
-    using outputs = typename O::outputs;
-    using inputs = typename O::inputs;
-    using row = typename O::row;
-    using sums = typename O::sums;
-    std::vector<O> all;
-    constexpr auto accumulate = weight_gradient::accumulate;
-    const T eps = T(1e-5);
-    const T scale = T(0.75);
-    for (const kind k : kinds) {
-        const std::string of = k == kind::none ? " without weight" : k == kind::plain ? "" : " zero-centered";
-        const auto add = [&](const char* name, std::size_t outs, std::size_t ins, std::size_t summed,
-                             int begins_with, auto call) {
-            all.push_back({name + of, outs, ins, summed, begins_with,
-                           [k, call](const outputs& y, const inputs& x, const row& w, const row& b, sums& s) {
-                               with_weight(k, w, [&](const auto& weight) { call(y, x, weight, b, s); });
-                           }});
-        };
-        // clang-format off
-        for (const auto rounding : {norm_rounding::once, norm_rounding::before_weight}) {
-            add("rms_norm", 1, 1, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::rms_norm(y[0], x[0], w, {.eps = eps, .rounding = rounding}); });
-            for (const auto which : {norm_of::stored, norm_of::exact}) {
-                add("add_rms_norm", 2, 2, 0, 1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::add_rms_norm(y[0], y[1], x[0], w, {.eps = eps, .scale = scale, .norm_of = which, .rounding = rounding}); });
-            }
-        }
-        add("rms_norm_vjp", 1, 2, 1, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::rms_norm_vjp(y[0], s[0], x[0], w, x[1], {.eps = eps, .dw = accumulate}); });
-        add("rms_norm_jvp", 1, 2, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::rms_norm_jvp(y[0], x[0], w, x[1], {.eps = eps}); });
-        add("layer_norm", 1, 1, 0, -1, [=](auto& y, auto& x, auto& w, auto& b, auto&) { api::layer_norm(y[0], x[0], w, b, {.eps = eps}); });
-        add("layer_norm without bias", 1, 1, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::layer_norm(y[0], x[0], w, api::no_bias, {.eps = eps}); });
-        add("layer_norm_vjp", 1, 2, 2, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::layer_norm_vjp(y[0], s[0], s[1], x[0], w, x[1], {.eps = eps, .dw = accumulate}); });
-        add("layer_norm_jvp", 1, 2, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::layer_norm_jvp(y[0], x[0], w, x[1], {.eps = eps}); });
-        for (const auto gate : {norm_gate::silu, norm_gate::sigmoid}) {
-            for (const auto order : {gate_order::norm_first, gate_order::gate_first}) {
-                add("gated_rms_norm", 1, 2, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::gated_rms_norm(y[0], x[0], x[1], w, {.eps = eps, .gate = gate, .order = order}); });
-                add("gated_rms_norm_vjp", 2, 3, 1, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::gated_rms_norm_vjp(y[0], y[1], s[0], x[0], x[1], w, x[2], {.eps = eps, .gate = gate, .order = order, .dw = accumulate}); });
-                add("gated_rms_norm_jvp", 1, 4, 0, -1, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::gated_rms_norm_jvp(y[0], x[0], x[1], w, x[2], x[3], {.eps = eps, .gate = gate, .order = order}); });
-            }
-        }
-        add("add_rms_norm_vjp", 2, 3, 1, -1, [=](auto& y, auto& x, auto& w, auto&, auto& s) { api::add_rms_norm_vjp(y[0], y[1], s[0], x[0], w, x[1], x[2], {.eps = eps, .scale = scale, .dw = accumulate}); });
-        add("add_rms_norm_jvp", 2, 3, 0, 2, [=](auto& y, auto& x, auto& w, auto&, auto&) { api::add_rms_norm_jvp(y[0], y[1], x[0], w, x[1], {.eps = eps, .scale = scale}); });
-        // clang-format on
-    }
-    return all;
-}
-
-/// The operands of one call, packed.
-template <class S>
-struct operands {
-    std::size_t count, n;
-    std::vector<std::vector<S>> in, out;
-    std::vector<S> w, b;
-    typename operation<S>::sums sums;
-
-    operands(const operation<S>& op, std::size_t rows, std::size_t columns, reference::random& random)
-        : count{rows},
-          n{columns},
-          out(op.outs, std::vector<S>(rows * columns)),
-          w{precision::row<S>(random, columns)},
-          b{precision::row<S>(random, columns)},
-          sums(op.summed, random.row<arithmetic<S>>(columns))
-    {
-        for (std::size_t i = 0; i < op.ins; ++i) in.push_back(precision::row<S>(random, rows * columns));
-        // a row that is computed another way must not change its neighbours
-        if (rows > 1) {
-            for (std::size_t j = columns; j < 2 * columns; ++j) {
-                in[0][j] = static_cast<S>(std::ldexp(arithmetic<S>(in[0][j]), precision::format<S>::beyond - 4));
-            }
-        }
-        if (op.begins_with >= 0) out.back() = in[static_cast<std::size_t>(op.begins_with)];
-    }
-    void run(const operation<S>& op, std::size_t first, std::size_t rows)
-    {
-        const auto view = [&](auto* data) { return api::rows{data + first * n, rows, n}; };
-        typename operation<S>::outputs y;
-        typename operation<S>::inputs x;
-        for (auto& o : out) y.push_back(view(o.data()));
-        for (const auto& i : in) x.push_back(view(i.data()));
-        op.run(y, x, w, b, sums);
-    }
-};
-
-template <class S>
-void expect_same(const operands<S>& a, const operands<S>& b, const std::string& what)
-{
-    for (std::size_t o = 0; o < a.out.size(); ++o) {
-        EXPECT_TRUE(precision::all_same_bits(a.out[o], b.out[o])) << what << ", output " << o << ", n = " << a.n;
-    }
-    for (std::size_t o = 0; o < a.sums.size(); ++o) {
-        EXPECT_TRUE(ulp::all_same_bits(a.sums[o], b.sums[o])) << what << ", sum " << o << ", n = " << a.n;
-    }
-}
-
-const std::vector<std::size_t> layouts{1, 7, 33, 130, 300, 515};
-
-TYPED_TEST(norms, a_row_in_a_strided_batch_is_the_row_alone)
-{
-    using S = TypeParam;
-    reference::random random{2};
-    const std::size_t count = 3;
-    for (const auto& op : operations<S>()) {
-        for (const auto n : layouts) {
-            operands<S> alone(op, count, n, random);
-            operands<S> batch = alone;
-            for (std::size_t i = 0; i < count; ++i) alone.run(op, i, 1);
-
-            std::vector<memory::strided<S>> in;
-            std::vector<memory::strided<S>> out;
-            typename operation<S>::outputs y;
-            typename operation<S>::inputs x;
-            for (std::size_t i = 0; i < batch.in.size(); ++i) in.emplace_back(batch.in[i], count, n, n + 3 + 2 * i);
-            for (std::size_t i = 0; i < batch.out.size(); ++i) {
-                out.emplace_back(batch.out[i], count, n, n + 2 + 5 * i);
-            }
-            for (auto& i : in) x.push_back(i.view());
-            for (auto& o : out) y.push_back(o.view());
-            op.run(y, x, batch.w, batch.b, batch.sums);
-            for (std::size_t i = 0; i < out.size(); ++i) {
-                EXPECT_TRUE(out[i].gaps_untouched()) << op.name;
-                batch.out[i] = out[i].packed();
-            }
-            expect_same(batch, alone, op.name);
-            for (std::size_t i = 0; i < in.size(); ++i) {
-                EXPECT_TRUE(in[i].gaps_untouched()) << op.name;
-                EXPECT_TRUE(precision::all_same_bits(in[i].packed(), batch.in[i]))
-                    << op.name << ": an input is written";
-            }
-        }
-    }
-}
-
-TYPED_TEST(norms, any_output_may_be_any_input)
-{
-    using S = TypeParam;
-    reference::random random{3};
-    for (const auto& op : operations<S>()) {
-        for (const auto n : layouts) {
-            const operands<S> start(op, 2, n, random);
-            operands<S> apart = start;
-            apart.run(op, 0, 2);
-            for (std::size_t o = 0; o < op.outs; ++o) {
-                if (op.begins_with >= 0 && o + 1 == op.outs) continue;  // is its own input
-                for (std::size_t i = 0; i < op.ins; ++i) {
-                    if (static_cast<int>(i) == op.begins_with) continue;  // is the other output
-                    operands<S> same = start;
-                    same.out[o] = same.in[i];
-                    typename operation<S>::outputs y;
-                    typename operation<S>::inputs x;
-                    for (auto& out : same.out) y.push_back({out.data(), 2, n});
-                    for (auto& in : same.in) x.push_back({in.data(), 2, n});
-                    x[i] = y[o];
-                    op.run(y, x, same.w, same.b, same.sums);
-                    expect_same(same, apart,
-                                op.name + ", output " + std::to_string(o) + " over input " + std::to_string(i));
-                }
-            }
-        }
-    }
-}
-
-TYPED_TEST(norms, nothing_to_do_touches_nothing)
-{
-    using S = TypeParam;
-    reference::random random{4};
-    for (const auto& op : operations<S>()) {
-        operands<S> none(op, 0, 5, random);
-        const auto sums = none.sums;
-        for (auto& out : none.out) out.clear();
-        none.run(op, 0, 0);
-        EXPECT_EQ(none.sums, sums) << op.name;
-        operands<S> empty(op, 4, 0, random);
-        empty.run(op, 0, 4);
-    }
-}
-
-TYPED_TEST(norms, a_nan_in_an_operand_is_seen_and_stays_in_its_row)
-{
-    using S = TypeParam;
-    reference::random random{5};
-    for (const auto& op : operations<S>()) {
-        for (const std::size_t n : {1U, 7U, 40U, 600U}) {
-            for (std::size_t i = 0; i < op.ins; ++i) {
-                operands<S> clean(op, 3, n, random);
-                operands<S> hit = clean;
-                const std::size_t where = n + random.next() % n;
-                hit.in[i][where] = static_cast<S>(nan<S>);
-                if (static_cast<int>(i) == op.begins_with) hit.out.back()[where] = static_cast<S>(nan<S>);
-                clean.run(op, 0, 3);
-                hit.run(op, 0, 3);
-                bool seen = false;
-                for (std::size_t o = 0; o < op.outs; ++o) {
-                    for (std::size_t j = 0; j < 3 * n; ++j) {
-                        const bool there = j / n == 1;
-                        seen = seen || (there && std::isnan(value(hit.out[o][j])));
-                        EXPECT_TRUE(there || value(hit.out[o][j]) == value(clean.out[o][j])) << op.name;
-                    }
-                }
-                EXPECT_TRUE(seen) << op.name << ", input " << i << ", n = " << n;
-            }
-        }
-    }
-}
-
 // --- RMSNorm ------------------------------------------------------------------------------------------------------
 
 template <class S>
@@ -586,7 +362,7 @@ void with_every_weight(reference::random& random)
 }
 
 // huggingface/transformers#30236, openxla/xla#10875: the weight is narrowed to the type of x, or y gets its type.
-TYPED_TEST(norms, F10_any_types_of_output_input_and_weight)
+TYPED_TEST(norms, F10_the_bounds_hold_for_any_types_of_output_input_and_weight)
 {
     reference::random random{7};
     with_every_weight<TypeParam, float>(random);
@@ -621,6 +397,23 @@ TYPED_TEST(norms, A1_A4_A5_A7_B8_the_ends_of_each_type)
         EXPECT_EQ(of(32, 0.05810546875L, T(1e-6)), 1) << "A7: eps is the one that is given";
         EXPECT_NEAR(of(32, 0.05810546875L, T(0x1p-7)), 0.54932, 2e-3);
     }
+}
+
+// apple/coremltools#2821, tile-ai/tilelang#1243: eps is scaled with the row, outside the root, or dropped.
+TYPED_TEST(norms, A3_A9_eps_is_inside_the_root_and_not_scaled)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    const auto expect = [](const std::vector<S>& x, T eps) {
+        std::vector<S> y(x.size());
+        api::rms_norm(y, x, std::vector<S>(x.size(), static_cast<S>(1.0F)), {.eps = eps});
+        const auto xh = reference::normalized(widen(x), wide(eps));
+        for (std::size_t j = 0; j < x.size(); ++j) EXPECT_LE(precision::error(y[j], xh[j]), rms_norm_bound<S>);
+    };
+    std::vector<S> x(4096, static_cast<S>(0x1p-10F));
+    x[0] = static_cast<S>(8.0F);
+    expect(x, T(1e-5));
+    for (const std::size_t n : {1U, 7U, 64U}) expect(std::vector<S>(n, static_cast<S>(0x1p-10F)), T(0x1p-20));
 }
 
 TYPED_TEST(norms, rms_norm_of_any_magnitude_and_any_eps)
@@ -725,6 +518,81 @@ TYPED_TEST(norms, rms_norm_jvp_and_vjp_are_their_formulas)
     forward.expect_within(8, "rms_norm_jvp");
     backward.expect_within(4, "rms_norm_vjp");
     of_weight.expect_within(4, "rms_norm_vjp_dw_in_double");
+}
+
+// ooples/AiDotNet#695, NVIDIA/TransformerEngine#67: the derivative of the root is left out; w stands for 1 + w.
+TYPED_TEST(norms, G1_G3_the_term_of_the_root_and_the_zero_centered_weight)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    const auto x = of_floats<S>({1, 2, 3, 4});
+    const auto ones = of_floats<S>({1, 1, 1, 1});
+    const auto zeros = of_floats<S>({0, 0, 0, 0});
+    const std::array<double, 4> right{0.243432254, 0.121716365, 4.86863e-07, -0.121715397};
+    std::vector<S> dx(4), zero_centered(4), ahead(4);
+    std::vector<T> dw(4), dw_zero_centered(4);
+    api::rms_norm_vjp(dx, dw, x, ones, ones, {.eps = T(1e-5)});
+    api::rms_norm_vjp(zero_centered, dw_zero_centered, x, api::zero_centered(zeros), ones, {.eps = T(1e-5)});
+    api::rms_norm_jvp(ahead, x, api::zero_centered(zeros), ones, {.eps = T(1e-5)});
+    for (std::size_t j = 0; j < 4; ++j) {
+        const auto slack = static_cast<double>(precision::unit<S>(wide(right[j])) + 4 * ulp::unit<float>(0.365L));
+        EXPECT_NEAR(static_cast<double>(value(dx[j])), right[j], slack);
+        EXPECT_NEAR(static_cast<double>(value(ahead[j])), right[j], slack) << "the Jacobian is symmetric";
+    }
+    EXPECT_TRUE(precision::all_same_bits(dx, zero_centered));
+    EXPECT_EQ(dw, dw_zero_centered) << "dw does not depend on the kind of weight";
+}
+
+TYPED_TEST(norms, sums_over_the_rows_are_added_row_after_row)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{26};
+    const std::size_t count = 5;
+    for (const std::size_t n : {3U, 40U, 600U}) {
+        const auto any = [&] { return precision::row<S>(random, count * n); };
+        auto x = any();
+        const auto z = any(), dy = any(), g = any(), w = precision::row<S>(random, n);
+        // a row that is computed another way must not change its neighbours
+        for (std::size_t j = n; j < 2 * n; ++j)
+            x[j] = static_cast<S>(std::ldexp(T(x[j]), precision::format<S>::beyond - 4));
+        const auto start = random.row<T>(n);
+        constexpr auto accumulate = weight_gradient::accumulate;
+        using rows = api::rows<S>;
+        const auto expect_in_order = [&](const char* what, auto&& call) {
+            std::vector<std::vector<T>> at_once(2, start), one_by_one(2, start);
+            std::vector<S> a(count * n), b(count * n), a1(count * n), b1(count * n);
+            const auto part = [n](const std::vector<S>& v, std::size_t i, std::size_t some) {
+                return api::rows<const S>{v.data() + i * n, some, n};
+            };
+            const auto run = [&](auto& sums, auto& out, auto& out2, std::size_t i, std::size_t some) {
+                call(rows{out.data() + i * n, some, n}, rows{out2.data() + i * n, some, n}, sums[0], sums[1],
+                     part(x, i, some), part(z, i, some), part(g, i, some), part(dy, i, some));
+            };
+            run(at_once, a, b, 0, count);
+            for (std::size_t i = 0; i < count; ++i) run(one_by_one, a1, b1, i, 1);
+            EXPECT_TRUE(ulp::all_same_bits(at_once[0], one_by_one[0])) << what;
+            EXPECT_TRUE(ulp::all_same_bits(at_once[1], one_by_one[1])) << what;
+            EXPECT_TRUE(precision::all_same_bits(a, a1) && precision::all_same_bits(b, b1)) << what;
+        };
+        const T eps = T(1e-5);
+        expect_in_order("rms_norm_vjp", [&](auto dx, auto, auto& dw, auto&, auto vx, auto, auto, auto vdy) {
+            api::rms_norm_vjp(dx, dw, vx, w, vdy, {.eps = eps, .dw = accumulate});
+        });
+        expect_in_order("layer_norm_vjp", [&](auto dx, auto, auto& dw, auto& db, auto vx, auto, auto, auto vdy) {
+            api::layer_norm_vjp(dx, dw, db, vx, w, vdy, {.eps = eps, .dw = accumulate});
+        });
+        expect_in_order("add_rms_norm_vjp",
+                        [&](auto dx, auto dh, auto& dw, auto&, auto vx, auto, auto vg, auto vdy) {
+                            api::add_rms_norm_vjp(dh, dx, dw, vx, w, vg, vdy, {.eps = eps, .dw = accumulate});
+                        });
+        for (const auto order : {gate_order::norm_first, gate_order::gate_first}) {
+            expect_in_order("gated_rms_norm_vjp", [&](auto dx, auto dz, auto& dw, auto&, auto vx, auto vz, auto,
+                                                      auto vdy) {
+                api::gated_rms_norm_vjp(dx, dz, dw, vx, vz, w, vdy, {.eps = eps, .order = order, .dw = accumulate});
+            });
+        }
+    }
 }
 
 /// <VJP(u), v> = <u, JVP(v)>, to a few roundings of the terms.

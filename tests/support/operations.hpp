@@ -349,6 +349,74 @@ inline std::vector<operation> make_all()
         make_wide<out, in, weight, in>(
             "rms_norm_jvp",
             [](auto ty, auto x, auto w, auto tx) { api::rms_norm_jvp(ty, x, w, tx, {.eps = 0x1p-20}); }),
+        make<out, in_out, in, weight>(
+            "add_rms_norm",
+            [](auto y, auto h, auto x, auto w) { api::add_rms_norm(y, h, x, w, {.eps = 0x1p-20, .scale = 0.75}); })
+            .that_rounds_inside(),
+        make<out, in_out, in, weight>("add_rms_norm of the exact sum",
+                                      [](auto y, auto h, auto x, auto w) {
+                                          api::add_rms_norm(y, h, x, zero_centered(w),
+                                                            {.eps = 0x1p-20, .norm_of = api::norm_of::exact});
+                                      }),
+        make_wide<out, out, sum, in, weight, in, in>(
+            "add_rms_norm_vjp",
+            [](auto dh, auto dx, auto dw, auto h, auto w, auto g, auto dy) {
+                api::add_rms_norm_vjp(dh, dx, dw, h, w, g, dy, {.eps = 0x1p-20, .scale = 0.75});
+            }),
+        make_wide<out, in_out, in, weight, in>("add_rms_norm_jvp",
+                                               [](auto ty, auto th, auto h, auto w, auto tx) {
+                                                   api::add_rms_norm_jvp(ty, th, h, w, tx,
+                                                                         {.eps = 0x1p-20, .scale = 0.75});
+                                               }),
+        make<out, in, in, weight>(
+            "gated_rms_norm",
+            [](auto y, auto x, auto z, auto w) { api::gated_rms_norm(y, x, z, w, {.eps = 0x1p-20}); }),
+        make_wide<out, in, in, weight>(
+            "gated_rms_norm, gate first",
+            [](auto y, auto x, auto z, auto w) {
+                api::gated_rms_norm(
+                    y, x, z, zero_centered(w),
+                    {.eps = 0x1p-20, .gate = api::norm_gate::sigmoid, .order = api::gate_order::gate_first});
+            }),
+        make_wide<out, out, sum, in, in, weight, in>(
+            "gated_rms_norm_vjp",
+            [](auto dx, auto dz, auto dw, auto x, auto z, auto w,
+               auto dy) { api::gated_rms_norm_vjp(dx, dz, dw, x, z, w, dy, {.eps = 0x1p-20}); }),
+        make_wide<out, out, added_to, in, in, weight, in>("gated_rms_norm_vjp, gate first",
+                                                          [](auto dx, auto dz, auto dw, auto x, auto z, auto w,
+                                                             auto dy) {
+                                                              api::gated_rms_norm_vjp(
+                                                                  dx, dz, dw, x, z, w, dy,
+                                                                  {.eps = 0x1p-20,
+                                                                   .order = api::gate_order::gate_first,
+                                                                   .dw = accumulate});
+                                                          }),
+        make_wide<out, in, in, weight, in, in>("gated_rms_norm_jvp",
+                                               [](auto ty, auto x, auto z, auto w, auto tx, auto tz) {
+                                                   api::gated_rms_norm_jvp(ty, x, z, w, tx, tz, {.eps = 0x1p-20});
+                                               }),
+        make_wide<out, in, in, weight, in, in>("gated_rms_norm_jvp, gate first",
+                                               [](auto ty, auto x, auto z, auto w, auto tx, auto tz) {
+                                                   api::gated_rms_norm_jvp(
+                                                       ty, x, z, w, tx, tz,
+                                                       {.eps = 0x1p-20, .order = api::gate_order::gate_first});
+                                               }),
+        make_wide<out, in, weight, weight>(
+            "layer_norm", [](auto y, auto x, auto w, auto b) { api::layer_norm(y, x, w, b, {.eps = 0x1p-20}); }),
+        make_wide<out, in>(
+            "layer_norm without weight and bias",
+            [](auto y, auto x) { api::layer_norm(y, x, no_weight, api::no_bias, {.eps = 0x1p-20}); }),
+        make_wide<out, sum, sum, in, weight, in>("layer_norm_vjp",
+                                                 [](auto dx, auto dw, auto db, auto x, auto w, auto dy) {
+                                                     api::layer_norm_vjp(dx, dw, db, x, w, dy, {.eps = 0x1p-20});
+                                                 }),
+        make_wide<out, added_to, added_to, in, weight, in>(
+            "layer_norm_vjp, accumulated",
+            [](auto dx, auto dw, auto db, auto x, auto w,
+               auto dy) { api::layer_norm_vjp(dx, dw, db, x, w, dy, {.eps = 0x1p-20, .dw = accumulate}); }),
+        make_wide<out, in, weight, in>(
+            "layer_norm_jvp",
+            [](auto ty, auto x, auto w, auto tx) { api::layer_norm_jvp(ty, x, w, tx, {.eps = 0x1p-20}); }),
     };
 }
 

@@ -51,9 +51,9 @@
 #include <residua/kernels/square_sum.inc.hpp>
 #include <residua/kernels/rms_norm.inc.hpp>
 #include <residua/kernels/add_rms_norm.inc.hpp>
-#include <residua/kernels/gated_rms_norm.inc.hpp>
 #include <residua/kernels/layer_norm.inc.hpp>
 #include <residua/kernels/swiglu.inc.hpp>
+#include <residua/kernels/gated_rms_norm.inc.hpp>
 #include <residua/kernels/softmax.inc.hpp>
 #include <residua/kernels/matvec.inc.hpp>
 // clang-format on

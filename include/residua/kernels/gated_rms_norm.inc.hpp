@@ -2,36 +2,22 @@
 
 namespace RESIDUA_PASS {
 
-/// v silu(z), and silu'(z).
-struct silu_gate {
+/// v act(z), where act is the factor of a gated activation (swiglu.inc.hpp).
+template <class Gate>
+struct times_gate {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V v, V z) const
     {
-        return logistic_product(z, v);
-    }
-    template <class V>
-    RESIDUA_LANE_INLINE static V slope(V z)
-    {
-        // beyond this the slope is 0 or 1
-        const V reach = V::broadcast(constants<scalar<V>>::exp_reach);
-        const V bounded = min(reach, max(-reach, z));
-        return sigmoid(bounded) * fma(bounded, sigmoid(-bounded), V::broadcast(1));
+        return Gate{}.product(z, v);
     }
 };
 
-/// v sigmoid(z), and sigmoid'(z).
-struct sigmoid_gate {
-    template <class V>
-    RESIDUA_LANE_INLINE V operator()(V v, V z) const
-    {
-        return scaled_quotient(V::broadcast(1), reduce_logistic(z, constants<scalar<V>>::product_reach), v);
-    }
-    template <class V>
-    RESIDUA_LANE_INLINE static V slope(V z)
-    {
-        return sigmoid(z) * sigmoid(-z);
-    }
-};
+/// a b act'(z)
+template <class Gate, class V>
+RESIDUA_LANE_INLINE V times_slope(V a, V b, V z)
+{
+    return value(Gate{}.slope(z) * a * b);
+}
 
 /// x act(z) of a row in double, and its norm's scale. A row of doubles is multiplied by a power of two first, so that no
 /// product leaves the range; the product of floats cannot.
@@ -39,13 +25,13 @@ template <class Gate>
 struct gated_row {
     int exponent;
     row_in_range<double> x;
-    computed_row<double, Gate, 2> product;
+    computed_row<double, times_gate<Gate>, 2> product;
     row_scale scale;
 
     gated_row(const input& x_rows, const input& z_rows, std::size_t i, std::size_t n, double eps)
         : exponent{power_for(x_rows, z_rows, i, n, eps)},
           x{in_range(from<double>(x_rows, i), exponent)},
-          product{computed(Gate{}, x.as_source(), from<double>(z_rows, i))},
+          product{computed(times_gate<Gate>{}, x.as_source(), from<double>(z_rows, i))},
           scale{rms_scale(product.as_source(), n, scaled_eps(eps, exponent))}
     {
     }
@@ -74,8 +60,8 @@ inline void gated_rms_norm_of(shape s, output y, input x, input z, input w, norm
     for (std::size_t i = 0; i < s.rows; ++i) {
         if (order == gate_order::norm_first) {
             const auto row = from<T>(x, i);
-            normalize(through<T, Gate, 1, 1>{{}, {to<T>(y, i)}, {from<T>(z, i)}}, row, channels<T>(w, kind), n,
-                      rms_scale(row, n, eps));
+            normalize(through<T, times_gate<Gate>, 1, 1>{{}, {to<T>(y, i)}, {from<T>(z, i)}}, row,
+                      channels<T>(w, kind), n, rms_scale(row, n, eps));
         } else {
             const gated_row<Gate> row{x, z, i, n, static_cast<double>(eps)};
             normalize(to_row<double>{to<double>(y, i)}, row.product.as_source(), channels<double>(w, kind), n,
@@ -88,8 +74,8 @@ inline void gated_rms_norm(shape s, output y, input x, input z, input w, norm_we
                            gate_order order)
 {
     if (s.columns == 0) return;
-    if (gate == norm_gate::silu) return gated_rms_norm_of<silu_gate, T>(s, y, x, z, w, kind, eps, order);
-    gated_rms_norm_of<sigmoid_gate, T>(s, y, x, z, w, kind, eps, order);
+    if (gate == norm_gate::silu) return gated_rms_norm_of<silu_factor, T>(s, y, x, z, w, kind, eps, order);
+    gated_rms_norm_of<sigmoid_factor, T>(s, y, x, z, w, kind, eps, order);
 }
 
 // With m = x r f: norm first, y = m act(z); gate first, y is the norm of u = x act(z).
@@ -100,7 +86,7 @@ struct gradients_of_gated_norm {
     template <class V>
     RESIDUA_LANE_INLINE two<V> operator()(V dx, V z, V dy, V m) const
     {
-        return {dx, (dy * m) * Gate::slope(z)};
+        return {dx, times_slope<Gate>(dy, m, z)};
     }
 };
 
@@ -110,7 +96,7 @@ struct gradients_of_norm_of_gated {
     template <class V>
     RESIDUA_LANE_INLINE two<V> operator()(V du, V z, V x) const
     {
-        return {Gate{}(du, z), (du * x) * Gate::slope(z)};
+        return {times_gate<Gate>{}(du, z), times_slope<Gate>(du, x, z)};
     }
 };
 
@@ -120,7 +106,7 @@ struct derivative_of_gated_norm {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V tm, V z, V tz, V m) const
     {
-        return fma(m * tz, Gate::slope(z), Gate{}(tm, z));
+        return times_gate<Gate>{}(tm, z) + times_slope<Gate>(m, tz, z);
     }
 };
 
@@ -130,7 +116,7 @@ struct derivative_of_gated {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V tx, V z, V x, V tz) const
     {
-        return fma(x * tz, Gate::slope(z), Gate{}(tx, z));
+        return times_gate<Gate>{}(tx, z) + times_slope<Gate>(x, tz, z);
     }
 };
 
@@ -145,7 +131,7 @@ inline void gated_rms_norm_vjp_of(shape s, output dx, output dz, output dw, inpu
         const auto dx_row = to<double>(dx, i), dz_row = to<double>(dz, i);
         if (order == gate_order::norm_first) {
             const auto scale = rms_scale(x_row, n, eps);
-            const auto of_norm = computed(Gate{}, dy_row, z_row);
+            const auto of_norm = computed(times_gate<Gate>{}, dy_row, z_row);
             const auto row = in_range(x_row, scale.exponent);
             const auto m = computed(rms_norm_of<double>{scale.r, f.offset}, row.as_source(), f.w);
             add_to_weight_gradient(dw, of_norm.as_source(), x_row, n, scale);
@@ -171,9 +157,9 @@ inline void gated_rms_norm_vjp(shape s, output dx, output dz, output dw, input x
     if (s.columns == 0) return;
     begin_weight_gradient(dw, s.columns, mode);
     if (gate == norm_gate::silu) {
-        return gated_rms_norm_vjp_of<silu_gate>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
+        return gated_rms_norm_vjp_of<silu_factor>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
     }
-    gated_rms_norm_vjp_of<sigmoid_gate>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
+    gated_rms_norm_vjp_of<sigmoid_factor>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
 }
 
 template <class Gate>
@@ -206,9 +192,9 @@ inline void gated_rms_norm_jvp(shape s, output ty, input x, input z, input w, no
 {
     if (s.columns == 0) return;
     if (gate == norm_gate::silu) {
-        return gated_rms_norm_jvp_of<silu_gate>(s, ty, x, z, w, kind, tx, tz, eps, order);
+        return gated_rms_norm_jvp_of<silu_factor>(s, ty, x, z, w, kind, tx, tz, eps, order);
     }
-    gated_rms_norm_jvp_of<sigmoid_gate>(s, ty, x, z, w, kind, tx, tz, eps, order);
+    gated_rms_norm_jvp_of<sigmoid_factor>(s, ty, x, z, w, kind, tx, tz, eps, order);
 }
 
 }  // namespace RESIDUA_PASS
