@@ -8,6 +8,10 @@
 #include <residua/add_rms_norm.hpp>
 #include <residua/gated_rms_norm.hpp>
 #include <residua/layer_norm.hpp>
+#include <residua/streams.hpp>
+#include <residua/mhc.hpp>
+#include <residua/gated_residual.hpp>
+#include <residua/attn_res.hpp>
 #include <residua/swiglu.hpp>
 #include <residua/matvec.hpp>
 #include <residua/probe.hpp>

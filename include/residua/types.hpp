@@ -232,6 +232,18 @@ struct gated_numbers {
     T first, second;
 };
 
+/// The limits of operations on residual streams, whose coefficients are computed on the stack.
+inline constexpr std::size_t most_streams = 16;
+inline constexpr std::size_t most_mhc_iterations = 64;
+
+/// How the streams of a token are mixed: y_j = w_j f + sum_i c(j, i) x_i, `from` streams to `to`. f and w may be absent.
+/// c(j, i) is element i to + j of a token's row where the matrix is stored by its source, else j from + i.
+struct mixing {
+    std::size_t from, to;
+    bool by_source;
+    input c, f, w;
+};
+
 template <class T>
 inline constexpr bool is_element = false;
 template <>

@@ -55,6 +55,11 @@
 #include <residua/kernels/swiglu.inc.hpp>
 #include <residua/kernels/gated_rms_norm.inc.hpp>
 #include <residua/kernels/softmax.inc.hpp>
+#include <residua/kernels/combine.inc.hpp>
+#include <residua/kernels/streams.inc.hpp>
+#include <residua/kernels/mhc.inc.hpp>
+#include <residua/kernels/gated_residual.inc.hpp>
+#include <residua/kernels/attn_res.inc.hpp>
 #include <residua/kernels/matvec.inc.hpp>
 // clang-format on
 

@@ -42,6 +42,9 @@
       (shape s, output y, input gate, input up, gated_form form, gated_numbers<T> numbers,                             \
        activation_rounding rounding),                                                                                  \
       (s, y, gate, up, form, numbers, rounding))                                                                       \
+    X(void, mix_streams, (shape s, output y, input x, operand::mixing m), (s, y, x, m))                                \
+    X(void, gated_write, (shape s, std::size_t streams, output y, input x, input f, input m),                          \
+      (s, streams, y, x, f, m))                                                                                        \
     X(T, dot, (rows<const T> x, rows<const T> y), (x, y))                                                              \
     X(void, matvec, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))                                          \
     X(void, matvec_transposed, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))
@@ -49,6 +52,48 @@
 /// Computed in double whatever the types of the operands are: derivatives, whose factors can cancel and whose products
 /// can leave the range of float on the way.
 #define RESIDUA_WIDE_KERNELS(X)                                                                                        \
+    X(void, mix_streams_vjp,                                                                                           \
+      (shape s, output dx, output df, output dc, output dw, input x, operand::mixing m, input dy,                      \
+       weight_gradient mode),                                                                                          \
+      (s, dx, df, dc, dw, x, m, dy, mode))                                                                             \
+    X(void, mix_streams_jvp, (shape s, output ty, input x, operand::mixing m, input tx, operand::mixing tm),           \
+      (s, ty, x, m, tx, tm))                                                                                           \
+    X(void, mhc_coefficients,                                                                                          \
+      (std::size_t tokens, std::size_t streams, output pre, output post, output comb, input m, input a, input b,       \
+       double eps, std::size_t iterations),                                                                            \
+      (tokens, streams, pre, post, comb, m, a, b, eps, iterations))                                                    \
+    X(void, mhc_coefficients_vjp,                                                                                      \
+      (std::size_t tokens, std::size_t streams, output dm, output da, output db, input m, input a, input b,            \
+       input dpre, input dpost, input dcomb, double eps, std::size_t iterations, weight_gradient mode),                \
+      (tokens, streams, dm, da, db, m, a, b, dpre, dpost, dcomb, eps, iterations, mode))                               \
+    X(void, mhc_coefficients_jvp,                                                                                      \
+      (std::size_t tokens, std::size_t streams, output tpre, output tpost, output tcomb, input m, input a, input b,    \
+       input tm, input ta, input tb, double eps, std::size_t iterations),                                              \
+      (tokens, streams, tpre, tpost, tcomb, m, a, b, tm, ta, tb, eps, iterations))                                     \
+    X(void, gated_read, (shape s, std::size_t streams, output y, input n, input g, bool one_gate),                     \
+      (s, streams, y, n, g, one_gate))                                                                                 \
+    X(void, gated_read_vjp,                                                                                            \
+      (shape s, std::size_t streams, output dn, output dg, input n, input g, bool one_gate, input dy),                 \
+      (s, streams, dn, dg, n, g, one_gate, dy))                                                                        \
+    X(void, gated_read_jvp,                                                                                            \
+      (shape s, std::size_t streams, output ty, input n, input g, bool one_gate, input tn, input tg),                  \
+      (s, streams, ty, n, g, one_gate, tn, tg))                                                                        \
+    X(void, gated_write_vjp,                                                                                           \
+      (shape s, std::size_t streams, output dx, output df, output dm, input f, input m, input dy),                     \
+      (s, streams, dx, df, dm, f, m, dy))                                                                              \
+    X(void, gated_write_jvp,                                                                                           \
+      (shape s, std::size_t streams, output ty, input f, input m, input tx, input tf, input tm),                       \
+      (s, streams, ty, f, m, tx, tf, tm))                                                                              \
+    X(void, attn_res,                                                                                                  \
+      (std::size_t count, std::size_t columns, output h, output p, input k, input q, double eps),                      \
+      (count, columns, h, p, k, q, eps))                                                                               \
+    X(void, attn_res_vjp,                                                                                              \
+      (std::size_t count, std::size_t columns, output dk, output dq, input k, input q, input p, input dh, double eps,  \
+       weight_gradient mode),                                                                                          \
+      (count, columns, dk, dq, k, q, p, dh, eps, mode))                                                                \
+    X(void, attn_res_jvp,                                                                                              \
+      (std::size_t count, std::size_t columns, output th, input k, input q, input p, input tk, input tq, double eps),  \
+      (count, columns, th, k, q, p, tk, tq, eps))                                                                      \
     X(void, softmax_jacobian, (shape s, output out, input y, input a), (s, out, y, a))                                 \
     X(void, residual_add_vjp, (shape s, output dx, output df, input dy, double scale), (s, dx, df, dy, scale))         \
     X(void, residual_add_per_channel_vjp,                                                                              \
