@@ -211,6 +211,15 @@ void hash_rows()
     each("tanh_vjp_from_output", [](O& o) { api::tanh_vjp_from_output(o.out, o.a, o.b); });
     each("box_muller", [](O& o) { api::box_muller(o.out, o.a, o.b); });
     each("residual_add", [](O& o) { api::residual_add(o.out, o.a, o.b, T(0.7071067811865476)); });
+    each("softmax_vjp", [](O& o) { api::softmax_vjp(o.out, o.a, o.b); });
+    each("residual_add_per_channel", [](O& o) { api::residual_add(o.out, o.a, o.b, api::per_channel(o.w)); });
+    each("residual_add_vjp", [](O& o) {
+        std::vector<T> df(o.out.count * o.out.columns);
+        api::residual_add_vjp(rows{df.data(), o.out.count, o.out.columns}, o.out, o.dw, o.a, o.b,
+                              api::per_channel(o.w));
+    });
+    each("residual_add_jvp",
+         [](O& o) { api::residual_add_jvp(o.out, o.b, o.a, o.b, api::per_channel(o.w), api::per_channel(o.w)); });
     each("scale", [](O& o) { api::scale(o.out, o.a, T(0.7071067811865476)); });
     each("rms_norm", [](O& o) { api::rms_norm(o.out, o.a, o.w, {.eps = o.eps}); });
     each("zero_centered_rms_norm", [](O& o) { api::zero_centered_rms_norm(o.out, o.a, o.w, {.eps = o.eps}); });
@@ -249,6 +258,147 @@ void hash_rows()
     RESIDUA_HASH_GATED(sigmoid_gate);
 #undef RESIDUA_HASH_GATED
     each("dot", [](O& o) { o.result = api::dot(o.a, o.b); });
+}
+
+/// Operations on several residual streams: with numbers of every kind, so many streams, and rows so long.
+template <class T>
+struct stream_sample {
+    static constexpr std::size_t tokens = 2;
+    std::size_t streams, columns;
+    std::vector<T> x, f, dy, numbers, matrix, gates;
+
+    stream_sample(kind k, std::size_t s, std::size_t n, random_bits& random)
+        : streams{s},
+          columns{n},
+          x{elements<T>(k, tokens * s * n, random)},
+          f{elements<T>(k, tokens * n, random)},
+          dy{elements<T>(kind::moderate, tokens * s * n, random)},
+          numbers{elements<T>(k == kind::special ? k : kind::moderate, tokens * s * (2 + s), random)},
+          matrix{elements<T>(kind::moderate, tokens * s * s, random)},
+          gates{elements<T>(kind::moderate, tokens * s, random)}
+    {
+    }
+    /// All of it as rows, so many for each token.
+    static rows<const T> of(const std::vector<T>& v, std::size_t per_token)
+    {
+        return {v.data(), tokens * per_token, v.size() / (tokens * per_token)};
+    }
+    static rows<T> of(std::vector<T>& v, std::size_t per_token)
+    {
+        return {v.data(), tokens * per_token, v.size() / (tokens * per_token)};
+    }
+};
+
+template <class T>
+void hash_mixing(hasher& h, const stream_sample<T>& in)
+{
+    const std::size_t s = in.streams;
+    std::vector<T> y(in.x.size()), dc(in.matrix.size()), read(in.f.size()), df(in.f.size()), dg(in.gates.size());
+    std::vector<residua::bfloat16> narrow(in.x.size());
+    api::mix_streams(in.of(y, s), in.of(in.matrix, 1), in.of(in.x, s));
+    h.add(y);
+    api::mix_streams(rows{narrow.data(), in.tokens * s, in.columns}, in.of(in.matrix, 1), in.of(in.x, s));
+    for (const auto e : narrow) h.add(static_cast<float>(e));
+    api::mix_streams_vjp(in.of(y, s), in.of(dc, 1), in.of(in.matrix, 1), in.of(in.x, s), in.of(in.dy, s));
+    h.add(y);
+    h.add(dc);
+    api::mix_streams_jvp(in.of(y, s), in.of(in.matrix, 1), in.of(in.x, s), in.of(in.matrix, 1), in.of(in.dy, s));
+    h.add(y);
+    api::mhc_read(in.of(read, 1), in.of(in.x, s), in.of(in.gates, 1));
+    h.add(read);
+    api::mhc_write(in.of(y, s), in.of(in.x, s), in.of(in.f, 1), in.of(in.gates, 1), in.of(in.matrix, 1));
+    h.add(y);
+    api::mhc_write_vjp(in.of(y, s), in.of(df, 1), in.of(dg, 1), in.of(dc, 1), in.of(in.x, s), in.of(in.f, 1),
+                       in.of(in.gates, 1), in.of(in.matrix, 1), in.of(in.dy, s));
+    h.add(y);
+    h.add(df);
+    h.add(dg);
+    h.add(dc);
+}
+
+template <class T>
+void hash_mhc(hasher& h, const stream_sample<T>& in)
+{
+    const std::size_t numbers = in.numbers.size() / in.tokens;
+    const std::vector<T> a{T(0.5), T(1), T(2)};
+    const std::vector<T> b(in.numbers.begin(), in.numbers.begin() + static_cast<std::ptrdiff_t>(numbers));
+    std::vector<T> pre(in.gates.size()), post(pre), comb(in.matrix.size()), dm(in.numbers.size()), da(3),
+        db(numbers);
+    const auto add = [&] {
+        for (const auto* const v : {&pre, &post, &comb, &dm, &da, &db}) h.add(*v);
+    };
+    api::mhc_coefficients(in.of(pre, 1), in.of(post, 1), in.of(comb, 1), in.of(in.numbers, 1), a, b, {.eps = 1e-6});
+    add();
+    api::mhc_coefficients_vjp(in.of(dm, 1), da, db, in.of(in.numbers, 1), a, b, in.of(in.gates, 1),
+                              in.of(in.gates, 1), in.of(in.matrix, 1), {.eps = 1e-6});
+    add();
+    api::mhc_coefficients_jvp(in.of(pre, 1), in.of(post, 1), in.of(comb, 1), in.of(in.numbers, 1), a, b,
+                              in.of(dm, 1), da, db, {.eps = 1e-6});
+    add();
+}
+
+template <class T>
+void hash_gated_residual(hasher& h, const stream_sample<T>& in)
+{
+    const std::size_t s = in.streams;
+    std::vector<T> y(in.f.size()), dn(in.x.size()), dg(in.x.size()), shared(in.f.size()), dm(in.gates.size());
+    api::gated_read(in.of(y, 1), in.of(in.x, s), in.of(in.dy, s));
+    h.add(y);
+    api::gated_read_vjp(in.of(dn, s), in.of(dg, s), in.of(in.dy, s), in.of(in.x, s), in.of(y, 1));
+    h.add(dn);
+    h.add(dg);
+    api::gated_read_vjp(in.of(dn, s), in.of(shared, 1), in.of(in.x, s), in.of(in.f, 1), in.of(y, 1));
+    h.add(dn);
+    h.add(shared);
+    api::gated_read_jvp(in.of(y, 1), in.of(in.x, s), in.of(in.dy, s), in.of(dn, s), in.of(dg, s));
+    h.add(y);
+    api::gated_write(in.of(dn, s), in.of(in.x, s), in.of(in.f, 1), in.of(in.gates, 1));
+    h.add(dn);
+    api::gated_write_vjp(in.of(dn, s), in.of(y, 1), in.of(dm, 1), in.of(in.f, 1), in.of(in.gates, 1),
+                         in.of(in.dy, s));
+    h.add(y);
+    h.add(dm);
+    api::gated_write_jvp(in.of(dn, s), in.of(in.f, 1), in.of(in.gates, 1), in.of(in.dy, s), in.of(y, 1),
+                         in.of(dm, 1));
+    h.add(dn);
+}
+
+template <class T>
+void hash_attn_res(hasher& h, const stream_sample<T>& in)
+{
+    const std::size_t s = in.streams;
+    const auto q = in.of(in.f, 1).row(0);
+    std::vector<T> out(in.columns), p(in.tokens * s), dk(in.x.size()), dq(in.columns);
+    api::attn_res(out, p, in.of(in.x, s), q, {.eps = 1e-6});
+    h.add(out);
+    h.add(p);
+    api::attn_res_vjp(in.of(dk, s), dq, in.of(in.x, s), q, p, in.of(in.dy, s).row(0), {.eps = 1e-6});
+    h.add(dk);
+    h.add(dq);
+    api::attn_res_jvp(out, in.of(in.x, s), q, p, in.of(in.dy, s), dq, {.eps = 1e-6});
+    h.add(out);
+}
+
+template <class T>
+void hash_streams()
+{
+    hasher mixing, mhc, gated, attention;
+    random_bits random{20151213};
+    for (const std::size_t s : {1U, 2U, 4U, 7U, 16U}) {
+        for (const std::size_t n : {1U, 7U, 33U, 600U}) {
+            for (const auto k : {kind::special, kind::moderate, kind::of_any_size, kind::large, kind::small}) {
+                const stream_sample<T> in{k, s, n, random};
+                hash_mixing(mixing, in);
+                if (n == 7) hash_mhc(mhc, in);
+                hash_gated_residual(gated, in);
+                hash_attn_res(attention, in);
+            }
+        }
+    }
+    add_line<T>("streams", mixing);
+    add_line<T>("mhc_coefficients", mhc);
+    add_line<T>("gated_residual", gated);
+    add_line<T>("attn_res", attention);
 }
 
 template <class T>
@@ -401,6 +551,7 @@ template <class T>
 void hash_all()
 {
     hash_rows<T>();
+    hash_streams<T>();
     hash_matrices<T>();
     hash_probe<T>();
 }
