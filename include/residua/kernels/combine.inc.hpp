@@ -176,7 +176,7 @@ inline void multiply_rows(double* products, std::size_t n, const row_in* a, std:
                 const double* const pair[] = {row, b_pointers[i]};
                 alignas(64) double total[lanes_of_total<double>] = {};
                 const multiply_add op{};
-                sum_erased<multiply_add, double, 2>(&op, m, total, pair);
+                in_groups<double, 2>(sum_erased<multiply_add, double, 2>, &op, m, total, pair);
                 products[o * b_count + i] += sum_of_total<double>(total);
             }
         }
@@ -187,7 +187,7 @@ inline void multiply_rows(double* products, std::size_t n, const row_in* a, std:
 template <class Op, std::size_t N>
 inline void map_block(const Op& op, std::size_t m, double* y, const double* const (&in)[N])
 {
-    map_erased<Op, double, 1, N>(&op, m, &y, in);
+    in_vectors<double, 1, N>(map_erased<Op, double, 1, N>, &op, m, &y, in);
 }
 
 }  // namespace RESIDUA_PASS

@@ -101,7 +101,7 @@ inline void gated_read_vjp(shape s, std::size_t streams, output dn, output dg, i
                 const double* pointers[3];
                 for (std::size_t k = 0; k < 3; ++k) pointers[k] = buffers[k].read(rows[k].as<double>(), j, m);
                 double* const outputs[] = {to_n.data, one_gate && c == 0 ? sums.data : to_g.data};
-                map_erased<gated_read_vjp_of, double, 2, 3>(&op, m, outputs, pointers);
+                in_vectors<double, 2, 3>(map_erased<gated_read_vjp_of, double, 2, 3>, &op, m, outputs, pointers);
                 write_elements({dn, t * streams + c}, j, m, to_n.data);
                 if (!one_gate) write_elements({dg, t * streams + c}, j, m, to_g.data);
                 if (one_gate && c > 0) map_block(sum_of_two{}, m, sums.data, {sums.data, to_g.data});
