@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -21,8 +20,6 @@ struct broken_contract {
 
 #define RESIDUA_ASSERT(condition, message) ((condition) ? void() : broken(message))
 #include <residua/residua.hpp>
-
-#include "support/operations.hpp"
 
 namespace {
 
@@ -157,80 +154,6 @@ TEST_F(contract, an_output_may_be_an_input_and_nothing_in_between)
     const std::vector<float> w40(40, 1.0F);
     EXPECT_KEPT(residua::swiglu(in, in, in));
     EXPECT_KEPT(residua::rms_norm_vjp(in, in, w40, in, {.eps = 0.0F}));
-}
-
-/// Two rows of each operand, far from those of the others.
-struct operands_apart {
-    static constexpr std::size_t count = 2;
-    static constexpr std::size_t columns = 20;
-    static constexpr std::size_t room = 4096;
-
-    const operations::operation& op;
-    const operations::form& form;
-    std::vector<std::max_align_t> memory = std::vector<std::max_align_t>(64 * room / sizeof(std::max_align_t));
-    std::vector<operations::place> places;
-
-    operands_apart(const operations::operation& operation, const operations::form& f) : op{operation}, form{f}
-    {
-        for (std::size_t i = 0; i < op.operands.size(); ++i) {
-            places.push_back(operations::packed(op, i, count, columns,
-                                                reinterpret_cast<std::byte*>(memory.data()) + (2 * i + 1) * room));
-        }
-    }
-    /// What is wrong with operand i moved to begin `by` bytes after operand k.
-    std::string what_is_wrong_with(std::size_t i, std::size_t k, std::ptrdiff_t by)
-    {
-        const auto before = places[i];
-        places[i].data = static_cast<std::byte*>(places[k].data) + by;
-        auto wrong = what_is_wrong([&] { form.call(places.data()); });
-        places[i] = before;
-        return wrong;
-    }
-    std::ptrdiff_t size(std::size_t i) const
-    {
-        return static_cast<std::ptrdiff_t>(places[i].count * places[i].columns
-                                           * operations::size_of(form.types[i]));
-    }
-    std::string names(std::size_t i, std::size_t k) const
-    {
-        return operations::description(op, form) + ": operand " + std::to_string(i) + " over " + std::to_string(k);
-    }
-};
-
-TEST_F(contract, partial_overlap_is_refused_by_every_operation_in_every_type)
-{
-    using operations::use;
-    for (const auto& op : operations::all()) {
-        for (const auto& f : op.forms) {
-            operands_apart o{op, f};
-            ASSERT_EQ(what_is_wrong([&] { f.call(o.places.data()); }), std::string{})
-                << operations::description(op, f);
-            for (std::size_t i = 0; i < op.operands.size(); ++i) {
-                if (!op.operands[i].is_written()) continue;
-                const auto size = static_cast<std::ptrdiff_t>(operations::size_of(f.types[i]));
-                for (std::size_t k = 0; k < op.operands.size(); ++k) {
-                    if (k == i) continue;
-                    // one element in, the last but one, and the other's last
-                    for (const std::ptrdiff_t by : {size, o.size(k) - 8, -o.size(i) + 8}) {
-                        EXPECT_NE(o.what_is_wrong_with(i, k, by).find("overlap"), std::string::npos)
-                            << o.names(i, k) << " by " << by << " bytes: " << o.what_is_wrong_with(i, k, by);
-                    }
-                    EXPECT_EQ(o.what_is_wrong_with(i, k, o.size(k)), std::string{})
-                        << o.names(i, k) << ", after it";
-                    EXPECT_EQ(o.what_is_wrong_with(i, k, -o.size(i)), std::string{})
-                        << o.names(i, k) << ", before it";
-                    // the same memory is allowed where an element is read before one of the same size is written
-                    const auto& to = op.operands[i];
-                    const auto& from = op.operands[k];
-                    const bool allowed = to.used == use::written && from.used == use::read && to.rows == from.rows
-                                         && to.columns == from.columns
-                                         && operations::size_of(f.types[i]) == operations::size_of(f.types[k]);
-                    EXPECT_EQ(o.what_is_wrong_with(i, k, 0).empty(), allowed) << o.names(i, k) << " exactly";
-                }
-            }
-            if (HasFailure()) return;
-        }
-    }
 }
 
 TEST_F(contract, rows_with_strides_overlap_only_where_they_share_an_element)

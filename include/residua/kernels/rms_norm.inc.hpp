@@ -166,6 +166,7 @@ template <class T>
 inline void rms_norm_apply(shape s, output y, input x, input w, norm_weight kind, const square_sum* squares,
                            std::size_t count, T eps, norm_rounding rounding)
 {
+    if (s.columns == 0) return;
     const auto f = channels<T>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
         normalize(to_row<T>{to<T>(y, i)}, from<T>(x, i), f, s.columns, scale_of_row(squares[i], count, eps),

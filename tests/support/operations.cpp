@@ -1,0 +1,395 @@
+// The table of operations. A new operation is one line here: its roles in the order of its parameters, its name, a call.
+
+#include "support/operations.hpp"
+
+#include <span>
+#include <tuple>
+#include <type_traits>
+
+#include "support/api.hpp"
+
+namespace operations {
+
+/// An operand: for each row of the operation `Rows` rows, of `Columns` times its columns.
+template <use Use, std::size_t Rows = 1, std::size_t Columns = 1>
+struct role {
+    static constexpr use used = Use;
+    static constexpr std::size_t rows = Rows;
+    static constexpr std::size_t columns = Columns;
+};
+using out = role<use::written>;
+using in = role<use::read>;
+using in_out = role<use::updated>;
+using weight = role<use::weight>;
+using sum = role<use::sum>;            // over the rows, overwritten; of float or double
+using added_to = role<use::added_to>;  // the same, accumulated
+
+/// The types of an operation's operands: outputs, inputs in turn, weights.
+template <class Out, class First, class Second, class Weight>
+struct mixture {
+    using output = Out;
+    using first = First;
+    using second = Second;
+    using weight = Weight;
+};
+template <class T>
+using alike = mixture<T, T, T, T>;
+
+using mixtures = std::tuple<
+    alike<float>, alike<double>, alike<bfloat16>, alike<float16>,                                 //
+    mixture<bfloat16, float, float, bfloat16>, mixture<float16, float, float, float>,             // narrowing
+    mixture<float, bfloat16, bfloat16, bfloat16>, mixture<float, float16, float16, float16>,      // widening
+    mixture<bfloat16, bfloat16, bfloat16, float>, mixture<float16, bfloat16, float, bfloat16>,    // one of each
+    mixture<bfloat16, double, bfloat16, float16>, mixture<double, bfloat16, bfloat16, bfloat16>,  // with double
+    mixture<float, double, float, double>>;
+
+template <class Role>
+inline constexpr bool is_sum = Role::used == use::sum || Role::used == use::added_to;
+
+/// What operand I is made of; sums over rows are of double if anything else is.
+template <class M, std::size_t I, class... Roles>
+struct type_at {
+    using roles = std::tuple<Roles...>;
+    template <std::size_t K>
+    static consteval std::size_t inputs_before()
+    {
+        std::size_t n = 0;
+        std::size_t k = 0;
+        ((n += (k++ < K && (Roles::used == use::read || Roles::used == use::updated)) ? 1U : 0U), ...);
+        return n;
+    }
+    template <std::size_t K, class Role = std::tuple_element_t<K, roles>>
+    static auto pick()
+    {
+        if constexpr (Role::used == use::written) {
+            return std::type_identity<typename M::output>{};
+        } else if constexpr (Role::used == use::weight) {
+            return std::type_identity<typename M::weight>{};
+        } else if constexpr (is_sum<Role>) {
+            return std::type_identity<float>{};
+        } else if constexpr (inputs_before<K>() % 2 == 0) {
+            return std::type_identity<typename M::first>{};
+        } else {
+            return std::type_identity<typename M::second>{};
+        }
+    }
+    template <std::size_t K>
+    using plain = typename decltype(pick<K>())::type;
+    template <std::size_t... K>
+    static consteval bool any_double(std::index_sequence<K...>)
+    {
+        return (std::is_same_v<plain<K>, double> || ...);
+    }
+    static constexpr bool wide_sums = any_double(std::index_sequence_for<Roles...>{});
+    using type = std::conditional_t<is_sum<std::tuple_element_t<I, roles>> && wide_sums, double, plain<I>>;
+};
+
+template <class T, class Role>
+auto typed(const place& p)
+{
+    using E = std::conditional_t<Role::used == use::read || Role::used == use::weight, const T, T>;
+    return api::rows<E>{static_cast<E*>(p.data), p.count, p.columns, p.stride};
+}
+
+template <class M, class F, class... Roles>
+struct caller {
+    template <std::size_t... I>
+    static void call(const place* p, std::index_sequence<I...>)
+    {
+        F{}(typed<typename type_at<M, I, Roles...>::type, Roles>(p[I])...);
+    }
+    static void call(const place* p) { call(p, std::index_sequence_for<Roles...>{}); }
+
+    template <std::size_t... I>
+    static std::vector<element> types(std::index_sequence<I...>)
+    {
+        return {residua::operand::element_of_type<typename type_at<M, I, Roles...>::type>...};
+    }
+};
+
+template <class F, class... Roles, class... M>
+std::vector<form> forms_of(std::tuple<M...>*)
+{
+    std::vector<form> all;
+    const auto add = [&](form f) {
+        for (const form& other : all) {
+            if (other.types == f.types) return;
+        }
+        all.push_back(std::move(f));
+    };
+    (add({caller<M, F, Roles...>::types(std::index_sequence_for<Roles...>{}), caller<M, F, Roles...>::call}), ...);
+    return all;
+}
+
+/// An operation that computes in the type of its operands: a function of rows, in the order of the roles.
+template <class... Roles, class F>
+operation make(const char* name, F)
+{
+    return {.name = name,
+            .operands = {{Roles::used, Roles::rows, Roles::columns}...},
+            .computes_in_double = false,
+            .forms = forms_of<F, Roles...>(static_cast<mixtures*>(nullptr))};
+}
+/// One that computes in double.
+template <class... Roles, class F>
+operation make_wide(const char* name, F)
+{
+    return {.name = name,
+            .operands = {{Roles::used, Roles::rows, Roles::columns}...},
+            .computes_in_double = true,
+            .forms = forms_of<F, Roles...>(static_cast<mixtures*>(nullptr))};
+}
+
+using packed_out = role<use::written, 1, 2>;  // gate and up in one row
+using packed_in = role<use::read, 1, 2>;
+
+#define RESIDUA_TEST_GRADIENTS(name)                                                                    \
+    make_wide<out, in, in>(#name "_vjp", [](auto dx, auto x, auto dy) { api::name##_vjp(dx, x, dy); }), \
+        make_wide<out, in, in>(#name "_jvp", [](auto ty, auto x, auto tx) { api::name##_jvp(ty, x, tx); })
+
+#define RESIDUA_TEST_GATED(make, name, ...)                                                                       \
+    make<out, in, in>(#name, [](auto y, auto g, auto u) { api::name(y, g, u, {__VA_ARGS__}); }),                  \
+        make_wide<out, out, in, in, in>(                                                                          \
+            #name "_vjp",                                                                                         \
+            [](auto dg, auto du, auto g, auto u, auto dy) { api::name##_vjp(dg, du, g, u, dy, {__VA_ARGS__}); }), \
+        make_wide<out, in, in, in, in>(                                                                           \
+            #name "_jvp",                                                                                         \
+            [](auto ty, auto g, auto u, auto tg, auto tu) { api::name##_jvp(ty, g, u, tg, tu, {__VA_ARGS__}); }), \
+        RESIDUA_TEST_PACKED(make, name, halves, __VA_ARGS__),                                                     \
+        RESIDUA_TEST_PACKED(make, name, interleaved, __VA_ARGS__)
+
+#define RESIDUA_TEST_PACKED(make, name, packed, ...)                                                               \
+    make<out, packed_in>(#name ", " #packed, [](auto y, auto z) { api::name(y, api::packed(z), {__VA_ARGS__}); }), \
+        make_wide<packed_out, packed_in, in>(#name "_vjp, " #packed,                                               \
+                                             [](auto dz, auto z, auto dy) {                                        \
+                                                 api::name##_vjp(api::packed(dz), api::packed(z), dy,              \
+                                                                 {__VA_ARGS__});                                   \
+                                             }),                                                                   \
+        make_wide<out, packed_in, packed_in>(#name "_jvp, " #packed, [](auto ty, auto z, auto tz) {                \
+            api::name##_jvp(ty, api::packed(z), api::packed(tz), {__VA_ARGS__});                                   \
+        })
+
+inline constexpr auto accumulate = api::weight_gradient::accumulate;
+
+// Numbers of options have to be exact in float, so that they are the same for every type.
+std::vector<operation> make_all()
+{
+    using api::no_weight;
+    using api::per_channel;
+    using api::zero_centered;
+    return {
+        make<out, in>("exp", [](auto y, auto x) { api::exp(y, x); }),
+        make<out, in>("log", [](auto y, auto x) { api::log(y, x); }).of_inputs(0.01, 4),
+        make<out, in>("tanh", [](auto y, auto x) { api::tanh(y, x); }),
+        make<out, in>("sigmoid", [](auto y, auto x) { api::sigmoid(y, x); }),
+        make<out, in>("silu", [](auto y, auto x) { api::silu(y, x); }),
+        make_wide<out, in>("gelu", [](auto y, auto x) { api::gelu(y, x); }),
+        make_wide<out, in>("gelu_tanh", [](auto y, auto x) { api::gelu_tanh(y, x); }),
+        make<out, in>("relu", [](auto y, auto x) { api::relu(y, x); }),
+        make_wide<out, in>("silu_derivative", [](auto y, auto x) { api::silu_derivative(y, x); }),
+        make_wide<out, in>("convert", [](auto y, auto x) { api::convert(y, x); }),
+        RESIDUA_TEST_GRADIENTS(exp),
+        RESIDUA_TEST_GRADIENTS(tanh),
+        RESIDUA_TEST_GRADIENTS(sigmoid),
+        RESIDUA_TEST_GRADIENTS(silu),
+        RESIDUA_TEST_GRADIENTS(gelu),
+        RESIDUA_TEST_GRADIENTS(gelu_tanh),
+        RESIDUA_TEST_GRADIENTS(relu),
+        make<out, in>("cos_2pi", [](auto y, auto x) { api::cos_2pi(y, x); }),
+        make<out, in>("softmax", [](auto y, auto x) { api::softmax(y, x); }),
+        make_wide<out, in, in>("softmax_vjp", [](auto dx, auto y, auto dy) { api::softmax_vjp(dx, y, dy); }),
+        make_wide<out, in, in>("softmax_jvp", [](auto ty, auto y, auto tx) { api::softmax_jvp(ty, y, tx); }),
+        make<out, in, in>("tanh_vjp_from_output",
+                          [](auto dx, auto y, auto dy) { api::tanh_vjp_from_output(dx, y, dy); }),
+        make<out, in, in>("box_muller", [](auto z, auto u, auto v) { api::box_muller(z, u, v); })
+            .of_inputs(0.01, 0.99),
+        make<out, in, in>("residual_add", [](auto y, auto x, auto f) { api::residual_add(y, x, f, 0.25); }),
+        make<out, in, in, weight>(
+            "residual_add, a scale for each channel",
+            [](auto y, auto x, auto f, auto s) { api::residual_add(y, x, f, per_channel(s)); }),
+        make_wide<out, out, in>("residual_add_vjp",
+                                [](auto dx, auto df, auto dy) { api::residual_add_vjp(dx, df, dy, 0.25); }),
+        make_wide<out, out, in, weight>(
+            "residual_add_vjp of x and f, a scale for each channel",
+            [](auto dx, auto df, auto dy, auto s) { api::residual_add_vjp(dx, df, dy, per_channel(s)); }),
+        make_wide<out, out, sum, in, in, weight>("residual_add_vjp, a scale for each channel",
+                                                 [](auto dx, auto df, auto ds, auto f, auto dy, auto s) {
+                                                     api::residual_add_vjp(dx, df, ds, f, dy, per_channel(s));
+                                                 }),
+        make_wide<out, out, added_to, in, in, weight>("residual_add_vjp, a scale for each channel, accumulated",
+                                                      [](auto dx, auto df, auto ds, auto f, auto dy, auto s) {
+                                                          api::residual_add_vjp(dx, df, ds, f, dy, per_channel(s),
+                                                                                {.ds = accumulate});
+                                                      }),
+        make<out, in, in>("residual_add_jvp",
+                          [](auto ty, auto tx, auto tf) { api::residual_add_jvp(ty, tx, tf, 0.25); }),
+        make_wide<out, in, in, in, weight, weight>("residual_add_jvp, a scale for each channel",
+                                                   [](auto ty, auto f, auto tx, auto tf, auto s, auto ts) {
+                                                       api::residual_add_jvp(ty, f, tx, tf, per_channel(s),
+                                                                             per_channel(ts));
+                                                   }),
+        make<out, in>("scale", [](auto y, auto x) { api::scale(y, x, 3); }),
+        make<out, in>("scale_vjp", [](auto dx, auto dy) { api::scale_vjp(dx, dy, 3); }),
+        make<out, in>("scale_jvp", [](auto ty, auto tx) { api::scale_jvp(ty, tx, 3); }),
+        RESIDUA_TEST_GATED(make, swiglu, ),
+        RESIDUA_TEST_GATED(make_wide, geglu, ),
+        RESIDUA_TEST_GATED(make_wide, geglu_tanh, ),
+        RESIDUA_TEST_GATED(make, reglu, ),
+        RESIDUA_TEST_GATED(make, clamped_swiglu, .limit = 1),
+        RESIDUA_TEST_GATED(make, swiglu_clamped_after, .limit = 1),
+        RESIDUA_TEST_GATED(make, gpt_oss_swiglu, .limit = 1, .alpha = 1.75),
+        RESIDUA_TEST_GATED(make, situ_glu, .beta = 4, .linear_beta = 25),
+        RESIDUA_TEST_GATED(make, sigmoid_gate, ),
+        make<out, in, in>("swiglu, rounded before the product",
+                          [](auto y, auto g, auto u) {
+                              api::swiglu(y, g, u, {.rounding = api::activation_rounding::before_product});
+                          })
+            .that_rounds_inside(),
+        make<out, in>("rms_norm without a weight",
+                      [](auto y, auto x) { api::rms_norm(y, x, no_weight, {.eps = 0x1p-20}); }),
+        make<out, in, weight>("rms_norm", [](auto y, auto x, auto w) { api::rms_norm(y, x, w, {.eps = 0x1p-20}); }),
+        make<out, in, weight>(
+            "rms_norm, zero-centred",
+            [](auto y, auto x, auto w) { api::rms_norm(y, x, zero_centered(w), {.eps = 0x1p-20}); }),
+        make<out, in, weight>("rms_norm, rounded before the weight",
+                              [](auto y, auto x, auto w) {
+                                  api::rms_norm(y, x, w,
+                                                {.eps = 0x1p-20, .rounding = api::norm_rounding::before_weight});
+                              })
+            .that_rounds_inside(),
+        make<out, in, weight, in>(
+            "rms_norm_vjp of x",
+            [](auto dx, auto x, auto w, auto dy) { api::rms_norm_vjp(dx, x, w, dy, {.eps = 0x1p-20}); }),
+        make<out, sum, in, weight, in>("rms_norm_vjp",
+                                       [](auto dx, auto dw, auto x, auto w, auto dy) {
+                                           api::rms_norm_vjp(dx, dw, x, w, dy, {.eps = 0x1p-20});
+                                       }),
+        make<out, added_to, in, weight, in>("rms_norm_vjp, accumulated",
+                                            [](auto dx, auto dw, auto x, auto w, auto dy) {
+                                                api::rms_norm_vjp(dx, dw, x, zero_centered(w), dy,
+                                                                  {.eps = 0x1p-20, .dw = accumulate});
+                                            }),
+        make_wide<out, in, weight, in>(
+            "rms_norm_jvp",
+            [](auto ty, auto x, auto w, auto tx) { api::rms_norm_jvp(ty, x, w, tx, {.eps = 0x1p-20}); }),
+        make<out, in, weight>("rms_norm of the sum of squares",
+                              [](auto y, auto x, auto w) {
+                                  std::vector<api::square_sum> sums(x.count);
+                                  api::sum_of_squares(std::span{sums}, x);
+                                  const std::span<const api::square_sum> known{sums};
+                                  api::rms_norm_apply(y, x, w, known, x.columns, {.eps = 0x1p-20});
+                              })
+            .that_rounds_inside(),
+        make<out, in_out, in, weight>(
+            "add_rms_norm of the stored sum",
+            [](auto y, auto r, auto x, auto w) { api::add_rms_norm(y, r, x, w, {.eps = 0x1p-20, .scale = 0.25}); })
+            .that_rounds_inside(),
+        make<out, in_out, in, weight>("add_rms_norm of the exact sum",
+                                      [](auto y, auto r, auto x, auto w) {
+                                          api::add_rms_norm(y, r, x, zero_centered(w),
+                                                            {.eps = 0x1p-20, .norm_of = api::norm_of::exact});
+                                      }),
+        make_wide<out, out, in, weight, in, in>("add_rms_norm_vjp of the residual and x",
+                                                [](auto dr, auto dx, auto r, auto w, auto dro, auto dy) {
+                                                    api::add_rms_norm_vjp(dr, dx, r, w, dro, dy,
+                                                                          {.eps = 0x1p-20, .scale = 0.25});
+                                                }),
+        make_wide<out, out, sum, in, weight, in, in>(
+            "add_rms_norm_vjp",
+            [](auto dr, auto dx, auto dw, auto r, auto w, auto dro,
+               auto dy) { api::add_rms_norm_vjp(dr, dx, dw, r, w, dro, dy, {.eps = 0x1p-20, .scale = 0.25}); }),
+        make_wide<out, out, added_to, in, weight, in, in>(
+            "add_rms_norm_vjp, accumulated",
+            [](auto dr, auto dx, auto dw, auto r, auto w, auto dro,
+               auto dy) { api::add_rms_norm_vjp(dr, dx, dw, r, w, dro, dy, {.eps = 0x1p-20, .dw = accumulate}); }),
+        make_wide<out, in_out, in, weight, in>("add_rms_norm_jvp",
+                                               [](auto ty, auto tr, auto r, auto w, auto tx) {
+                                                   api::add_rms_norm_jvp(ty, tr, r, w, tx,
+                                                                         {.eps = 0x1p-20, .scale = 0.25});
+                                               }),
+        make<out, in, in, weight>(
+            "gated_rms_norm",
+            [](auto y, auto x, auto z, auto w) { api::gated_rms_norm(y, x, z, w, {.eps = 0x1p-20}); }),
+        make_wide<out, out, in, in, weight, in>("gated_rms_norm_vjp of x and z",
+                                                [](auto dx, auto dz, auto x, auto z, auto w, auto dy) {
+                                                    api::gated_rms_norm_vjp(dx, dz, x, z, w, dy, {.eps = 0x1p-20});
+                                                }),
+        make_wide<out, out, sum, in, in, weight, in>(
+            "gated_rms_norm_vjp",
+            [](auto dx, auto dz, auto dw, auto x, auto z, auto w,
+               auto dy) { api::gated_rms_norm_vjp(dx, dz, dw, x, z, w, dy, {.eps = 0x1p-20}); }),
+        make_wide<out, in, in, weight, in, in>("gated_rms_norm_jvp",
+                                               [](auto ty, auto x, auto z, auto w, auto tx, auto tz) {
+                                                   api::gated_rms_norm_jvp(ty, x, z, w, tx, tz, {.eps = 0x1p-20});
+                                               }),
+        make_wide<out, in, in, weight>("gated_rms_norm, gate first",
+                                       [](auto y, auto x, auto z, auto w) {
+                                           api::gated_rms_norm(y, x, z, w,
+                                                               {.eps = 0x1p-20,
+                                                                .gate = api::norm_gate::sigmoid,
+                                                                .order = api::gate_order::gate_first});
+                                       }),
+        make_wide<out, out, in, in, weight, in>("gated_rms_norm_vjp of x and z, gate first",
+                                                [](auto dx, auto dz, auto x, auto z, auto w, auto dy) {
+                                                    api::gated_rms_norm_vjp(dx, dz, x, z, w, dy,
+                                                                            {.eps = 0x1p-20,
+                                                                             .gate = api::norm_gate::sigmoid,
+                                                                             .order = api::gate_order::gate_first});
+                                                }),
+        make_wide<out, out, sum, in, in, weight, in>("gated_rms_norm_vjp, gate first",
+                                                     [](auto dx, auto dz, auto dw, auto x, auto z, auto w,
+                                                        auto dy) {
+                                                         api::gated_rms_norm_vjp(
+                                                             dx, dz, dw, x, z, w, dy,
+                                                             {.eps = 0x1p-20,
+                                                              .gate = api::norm_gate::sigmoid,
+                                                              .order = api::gate_order::gate_first});
+                                                     }),
+        make_wide<out, in, in, weight, in, in>("gated_rms_norm_jvp, gate first",
+                                               [](auto ty, auto x, auto z, auto w, auto tx, auto tz) {
+                                                   api::gated_rms_norm_jvp(ty, x, z, w, tx, tz,
+                                                                           {.eps = 0x1p-20,
+                                                                            .gate = api::norm_gate::sigmoid,
+                                                                            .order = api::gate_order::gate_first});
+                                               }),
+        make_wide<out, out, added_to, in, in, weight, in>(
+            "gated_rms_norm_vjp, accumulated",
+            [](auto dx, auto dz, auto dw, auto x, auto z, auto w,
+               auto dy) { api::gated_rms_norm_vjp(dx, dz, dw, x, z, w, dy, {.eps = 0x1p-20, .dw = accumulate}); }),
+        make_wide<out, in>(
+            "layer_norm without a weight",
+            [](auto y, auto x) { api::layer_norm(y, x, no_weight, api::no_bias, {.eps = 0x1p-20}); }),
+        make_wide<out, in, weight, weight>(
+            "layer_norm", [](auto y, auto x, auto w, auto b) { api::layer_norm(y, x, w, b, {.eps = 0x1p-20}); }),
+        make_wide<out, in, weight, in>(
+            "layer_norm_vjp of x",
+            [](auto dx, auto x, auto w, auto dy) { api::layer_norm_vjp(dx, x, w, dy, {.eps = 0x1p-20}); }),
+        make_wide<out, sum, in, weight, in>("layer_norm_vjp of x and the weight",
+                                            [](auto dx, auto dw, auto x, auto w, auto dy) {
+                                                api::layer_norm_vjp(dx, dw, x, w, dy, {.eps = 0x1p-20});
+                                            }),
+        make_wide<out, sum, sum, in, weight, in>("layer_norm_vjp",
+                                                 [](auto dx, auto dw, auto db, auto x, auto w, auto dy) {
+                                                     api::layer_norm_vjp(dx, dw, db, x, w, dy, {.eps = 0x1p-20});
+                                                 }),
+        make_wide<out, added_to, added_to, in, weight, in>(
+            "layer_norm_vjp, accumulated",
+            [](auto dx, auto dw, auto db, auto x, auto w,
+               auto dy) { api::layer_norm_vjp(dx, dw, db, x, w, dy, {.eps = 0x1p-20, .dw = accumulate}); }),
+        make_wide<out, in, weight, in>(
+            "layer_norm_jvp",
+            [](auto ty, auto x, auto w, auto tx) { api::layer_norm_jvp(ty, x, w, tx, {.eps = 0x1p-20}); }),
+    };
+}
+
+#undef RESIDUA_TEST_PACKED
+#undef RESIDUA_TEST_GATED
+#undef RESIDUA_TEST_GRADIENTS
+
+const std::vector<operation>& all()
+{
+    static const auto table = make_all();
+    return table;
+}
+
+}  // namespace operations
