@@ -116,10 +116,17 @@ RESIDUA_LANE_INLINE scaled<V> select(M m, scaled<V> a, scaled<V> b)
 
 // --- exp, sigmoid, tanh ----------------------------------------------------------------------------------------
 
+/// The tail of an argument, which says nothing where the argument is bounded, and may be huge there, or NaN.
+template <class V>
+RESIDUA_LANE_INLINE V tail_within_reach(V x, V tail)
+{
+    return select(abs(x) < V::broadcast(activation_constants::reach), tail, zero<V>());
+}
+
 template <class V>
 RESIDUA_LANE_INLINE scaled<V> scaled_exp(V x, V tail = zero<V>())
 {
-    const auto e = reduce_exp(x, activation_constants::reach, tail);
+    const auto e = reduce_exp(x, activation_constants::reach, tail_within_reach(x, tail));
     return {V::broadcast(1) + e.minus_one, e.n};
 }
 template <class V>
@@ -145,7 +152,7 @@ RESIDUA_LANE_INLINE scaled<V> decay(V u, V tail)
 template <class V>
 RESIDUA_LANE_INLINE scaled<V> scaled_sigmoid(V x, V tail = zero<V>())
 {
-    const auto l = reduce_logistic(x, activation_constants::reach, tail);
+    const auto l = reduce_logistic(x, activation_constants::reach, tail_within_reach(x, tail));
     return {V::broadcast(1) / l.d, l.n};
 }
 
@@ -214,21 +221,16 @@ RESIDUA_LANE_INLINE scaled<V> silu_slope(V x, V tail = zero<V>())
 
 /// x s(a x) and its derivative, a > 0.
 template <class V>
-RESIDUA_LANE_INLINE V product_tail(V a, V x, V product)
-{
-    return finite_tail(fma(a, x, -product));
-}
-template <class V>
 RESIDUA_LANE_INLINE scaled<V> scaled_silu(V x, V a)
 {
     const V ax = a * x;
-    return scaled_sigmoid(ax, product_tail(a, x, ax)) * max(V::broadcast(-activation_constants::reach) / a, x);
+    return scaled_sigmoid(ax, fma(a, x, -ax)) * max(V::broadcast(-activation_constants::reach) / a, x);
 }
 template <class V>
 RESIDUA_LANE_INLINE scaled<V> silu_slope_at(V x, V a)
 {
     const V ax = a * x;
-    return silu_slope(ax, product_tail(a, x, ax));
+    return silu_slope(ax, fma(a, x, -ax));
 }
 
 // --- GELU ------------------------------------------------------------------------------------------------------

@@ -158,7 +158,9 @@ RESIDUA_LANE_INLINE V scaled_quotient(V x, logistic_terms<V> l, V factor)
     const V rest = (l.n - first) - shift;
     const V second = max(least, rest);
     const V q = select(tiny, x * V::broadcast(T(1) / c::tiny), x) / l.d;
-    return (((q * pow2(first)) * factor) * pow2(second)) * pow2(rest - second);
+    // below that it is 0 already
+    const V third = max(least, rest - second);
+    return (((q * pow2(first)) * factor) * pow2(second)) * pow2(third);
 }
 
 /// x / (1 + e^-x) * factor. x is bounded where the result no longer depends on it, so that -infinity times 0 does not
