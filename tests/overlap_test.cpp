@@ -1,4 +1,5 @@
-// Every operation refuses operands that overlap in part, whatever their types, and takes those that it says it takes.
+// Every operation refuses operands that overlap in part, whatever their types,
+// and takes those that it says it takes.
 
 #include <gtest/gtest.h>
 
@@ -71,7 +72,6 @@ struct operands_apart {
 
 TEST(overlap, partial_overlap_is_refused_by_every_operation_in_every_type)
 {
-    using operations::use;
     for (const auto& op : operations::all()) {
         for (const auto& f : op.forms) {
             operands_apart o{op, f};
@@ -84,6 +84,7 @@ TEST(overlap, partial_overlap_is_refused_by_every_operation_in_every_type)
                     if (k == i) continue;
                     // one element in, the last but one, and the other's last
                     for (const std::ptrdiff_t by : {size, o.size(k) - 8, -o.size(i) + 8}) {
+                        if (by == 0 || by >= o.size(k) || by <= -o.size(i)) continue;
                         EXPECT_NE(o.what_is_wrong_with(i, k, by).find("overlap"), std::string::npos)
                             << o.names(i, k) << " by " << by << " bytes: " << o.what_is_wrong_with(i, k, by);
                     }
@@ -91,13 +92,9 @@ TEST(overlap, partial_overlap_is_refused_by_every_operation_in_every_type)
                         << o.names(i, k) << ", after it";
                     EXPECT_EQ(o.what_is_wrong_with(i, k, -o.size(i)), std::string{})
                         << o.names(i, k) << ", before it";
-                    // the same memory is allowed where an element is read before one of the same size is written
-                    const auto& to = op.operands[i];
-                    const auto& from = op.operands[k];
-                    const bool allowed = (to.used == use::written || to.used == use::updated)
-                                         && from.used == use::read && to.rows == from.rows
-                                         && to.columns == from.columns
-                                         && operations::size_of(f.types[i]) == operations::size_of(f.types[k]);
+                    // the same memory is allowed where an element is read before one of
+                    // the same size is written
+                    const bool allowed = op.may_lie_on(f, i, k);
                     EXPECT_EQ(o.what_is_wrong_with(i, k, 0).empty(), allowed) << o.names(i, k) << " exactly";
                 }
             }

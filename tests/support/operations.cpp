@@ -1,4 +1,5 @@
-// The table of operations. A new operation is one line here: its roles in the order of its parameters, its name, a call.
+// The table of operations. A new operation is one line here: its roles in the
+// order of its parameters, its name, a call.
 
 #include "support/operations.hpp"
 
@@ -10,12 +11,14 @@
 
 namespace operations {
 
-/// An operand: for each row of the operation `Rows` rows, of `Columns` times its columns.
-template <use Use, std::size_t Rows = 1, std::size_t Columns = 1>
+/// An operand: for each row of the operation `Rows` rows, of `Columns` times
+/// its columns.
+template <use Use, std::size_t Rows = 1, std::size_t Columns = 1, std::size_t Fixed = 0>
 struct role {
     static constexpr use used = Use;
     static constexpr std::size_t rows = Rows;
     static constexpr std::size_t columns = Columns;
+    static constexpr std::size_t fixed = Fixed;
 };
 using out = role<use::written>;
 using in = role<use::read>;
@@ -121,12 +124,13 @@ std::vector<form> forms_of(std::tuple<M...>*)
     return all;
 }
 
-/// An operation that computes in the type of its operands: a function of rows, in the order of the roles.
+/// An operation that computes in the type of its operands: a function of rows,
+/// in the order of the roles.
 template <class... Roles, class F>
 operation make(const char* name, F)
 {
     return {.name = name,
-            .operands = {{Roles::used, Roles::rows, Roles::columns}...},
+            .operands = {{Roles::used, Roles::rows, Roles::columns, Roles::fixed}...},
             .computes_in_double = false,
             .forms = forms_of<F, Roles...>(static_cast<mixtures*>(nullptr))};
 }
@@ -135,13 +139,19 @@ template <class... Roles, class F>
 operation make_wide(const char* name, F)
 {
     return {.name = name,
-            .operands = {{Roles::used, Roles::rows, Roles::columns}...},
+            .operands = {{Roles::used, Roles::rows, Roles::columns, Roles::fixed}...},
             .computes_in_double = true,
             .forms = forms_of<F, Roles...>(static_cast<mixtures*>(nullptr))};
 }
 
 using packed_out = role<use::written, 1, 2>;  // gate and up in one row
 using packed_in = role<use::read, 1, 2>;
+using streams_out = role<use::written, 2>;  // two streams for each token, and
+using streams = role<use::read, 2>;
+template <std::size_t N>
+using numbers_out = role<use::written, 1, 1, N>;  // N coefficients
+template <std::size_t N>
+using coefficients = role<use::read, 1, 1, N>;
 
 #define RESIDUA_TEST_GRADIENTS(name)                                                                    \
     make_wide<out, in, in>(#name "_vjp", [](auto dx, auto x, auto dy) { api::name##_vjp(dx, x, dy); }), \
@@ -171,7 +181,8 @@ using packed_in = role<use::read, 1, 2>;
 
 inline constexpr auto accumulate = api::weight_gradient::accumulate;
 
-// Numbers of options have to be exact in float, so that they are the same for every type.
+// Numbers of options have to be exact in float, so that they are the same for
+// every type.
 std::vector<operation> make_all()
 {
     using api::no_weight;
@@ -379,6 +390,55 @@ std::vector<operation> make_all()
         make_wide<out, in, weight, in>(
             "layer_norm_jvp",
             [](auto ty, auto x, auto w, auto tx) { api::layer_norm_jvp(ty, x, w, tx, {.eps = 0x1p-20}); }),
+        make<streams_out, coefficients<4>, streams>("mix_streams",
+                                                    [](auto y, auto c, auto x) { api::mix_streams(y, c, x); })
+            .that_writes_only_over({{0, 2}}),
+        make_wide<streams_out, numbers_out<4>, coefficients<4>, streams, streams>(
+            "mix_streams_vjp",
+            [](auto dx, auto dc, auto c, auto x, auto dy) { api::mix_streams_vjp(dx, dc, c, x, dy); })
+            .that_writes_only_over({{0, 3}, {0, 4}}),
+        make_wide<streams_out, coefficients<4>, streams, coefficients<4>, streams>(
+            "mix_streams_jvp",
+            [](auto ty, auto c, auto x, auto tc, auto tx) { api::mix_streams_jvp(ty, c, x, tc, tx); })
+            .that_writes_only_over({{0, 2}, {0, 4}}),
+        make<out, streams, coefficients<2>>("mhc_read", [](auto y, auto x, auto pre) { api::mhc_read(y, x, pre); }),
+        make_wide<streams_out, numbers_out<2>, streams, coefficients<2>, in>(
+            "mhc_read_vjp",
+            [](auto dx, auto dpre, auto x, auto pre, auto dy) { api::mhc_read_vjp(dx, dpre, x, pre, dy); })
+            .that_writes_only_over({{0, 2}}),
+        make_wide<out, streams, coefficients<2>, streams, coefficients<2>>(
+            "mhc_read_jvp",
+            [](auto ty, auto x, auto pre, auto tx, auto tpre) { api::mhc_read_jvp(ty, x, pre, tx, tpre); }),
+        make<streams_out, streams, in, coefficients<2>, coefficients<4>>(
+            "mhc_write", [](auto y, auto x, auto f, auto post, auto comb) { api::mhc_write(y, x, f, post, comb); }),
+        make_wide<streams_out, out, numbers_out<2>, numbers_out<4>, streams, in, coefficients<2>, coefficients<4>,
+                  streams>("mhc_write_vjp",
+                           [](auto dx, auto df, auto dpost, auto dcomb, auto x, auto f, auto post, auto comb,
+                              auto dy) { api::mhc_write_vjp(dx, df, dpost, dcomb, x, f, post, comb, dy); })
+            .that_writes_only_over({{0, 4}, {0, 8}, {1, 5}}),
+        make_wide<streams_out, streams, in, coefficients<2>, coefficients<4>, streams, in, coefficients<2>,
+                  coefficients<4>>(
+            "mhc_write_jvp", [](auto ty, auto x, auto f, auto post, auto comb, auto tx, auto tf, auto tpost,
+                                auto tcomb) { api::mhc_write_jvp(ty, x, f, post, comb, tx, tf, tpost, tcomb); })
+            .that_writes_only_over({{0, 1}, {0, 5}}),
+        make_wide<out, streams, streams>("gated_read", [](auto y, auto n, auto g) { api::gated_read(y, n, g); }),
+        make_wide<streams_out, streams_out, streams, streams, in>(
+            "gated_read_vjp",
+            [](auto dn, auto dg, auto n, auto g, auto dy) { api::gated_read_vjp(dn, dg, n, g, dy); })
+            .that_writes_only_over({{0, 2}, {1, 3}}),
+        make_wide<out, streams, streams, streams, streams>(
+            "gated_read_jvp",
+            [](auto ty, auto n, auto g, auto tn, auto tg) { api::gated_read_jvp(ty, n, g, tn, tg); }),
+        make<streams_out, streams, in, coefficients<2>>(
+            "gated_write", [](auto y, auto x, auto f, auto m) { api::gated_write(y, x, f, m); }),
+        make_wide<streams_out, out, numbers_out<2>, in, coefficients<2>, streams>(
+            "gated_write_vjp",
+            [](auto dx, auto df, auto dm, auto f, auto m, auto dy) { api::gated_write_vjp(dx, df, dm, f, m, dy); })
+            .that_writes_only_over({{0, 5}, {1, 3}, {2, 4}}),
+        make_wide<streams_out, in, coefficients<2>, streams, in, coefficients<2>>(
+            "gated_write_jvp",
+            [](auto ty, auto f, auto m, auto tx, auto tf, auto tm) { api::gated_write_jvp(ty, f, m, tx, tf, tm); })
+            .that_writes_only_over({{0, 3}}),
     };
 }
 

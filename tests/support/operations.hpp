@@ -1,8 +1,10 @@
-// Every operation over rows as one line of a table, for the tests of what they all promise: of types, of memory, of
-// aliasing. Operands are erased to memory, so that such a test is one text.
+// Every operation over rows as one line of a table, for the tests of what they
+// all promise: of types, of memory, of aliasing. Operands are erased to memory,
+// so that such a test is one text.
 #ifndef RESIDUA_TESTS_SUPPORT_OPERATIONS_HPP
 #define RESIDUA_TESTS_SUPPORT_OPERATIONS_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +23,8 @@ using residua::bfloat16;
 using residua::element;
 using residua::float16;
 
-/// What an operation does with an operand. The last three have one row, whatever the others have.
+/// What an operation does with an operand. The last three have one row,
+/// whatever the others have.
 enum class use : std::uint8_t { written, read, updated, weight, sum, added_to };
 
 /// Where an operand lies.
@@ -34,7 +37,9 @@ struct place {
 struct operand {
     use used;
     std::size_t rows, columns;
+    std::size_t fixed;  // its width, where that does not depend on the operation's
 
+    std::size_t width(std::size_t of_operation) const { return fixed != 0 ? fixed : of_operation * columns; }
     bool has_one_row() const { return used == use::weight || is_sum(); }
     bool is_written() const { return used != use::read && used != use::weight; }
     bool is_read() const { return used != use::written && used != use::sum; }
@@ -53,7 +58,9 @@ struct operation {
     std::vector<operand> operands;
     bool computes_in_double;     // whatever the types of the operands
     bool rounds_inside = false;  // to the type of an operand, before the end
-    double low = -2, high = 2;   // of its inputs
+    std::vector<std::pair<std::size_t, std::size_t>> only_over =
+        {};                     // else every output over every input of its shape
+    double low = -2, high = 2;  // of its inputs
     std::vector<form> forms;
 
     /// The form whose operands are all of one type.
@@ -67,6 +74,16 @@ struct operation {
             if (all) return f;
         }
         return forms.front();
+    }
+    /// Whether output i may be exactly input k.
+    bool may_lie_on(const form& f, std::size_t i, std::size_t k) const;
+
+    /// Of an output and an input, by their places: no other output may be an
+    /// input.
+    operation&& that_writes_only_over(std::vector<std::pair<std::size_t, std::size_t>> pairs) &&
+    {
+        only_over = std::move(pairs);
+        return std::move(*this);
     }
     operation&& of_inputs(double from, double to) &&
     {
@@ -84,7 +101,8 @@ struct operation {
 /// The table.
 const std::vector<operation>& all();
 
-// --- their elements -------------------------------------------------------------------------------------------------
+// --- their elements
+// -------------------------------------------------------------------------------------------------
 
 inline std::size_t size_of(element type) { return type == element::float64 ? 8 : type == element::float32 ? 4 : 2; }
 inline const char* name_of(element type)
@@ -94,10 +112,22 @@ inline const char* name_of(element type)
            : type == element::bfloat16 ? "bfloat16"
                                        : "float16";
 }
+inline bool operation::may_lie_on(const form& f, std::size_t i, std::size_t k) const
+{
+    const auto& to = operands[i];
+    const auto& from = operands[k];
+    if (!only_over.empty() && std::find(only_over.begin(), only_over.end(), std::pair{i, k}) == only_over.end()) {
+        return false;
+    }
+    return (to.used == use::written || to.used == use::updated) && from.used == use::read && to.rows == from.rows
+           && to.columns == from.columns && to.fixed == from.fixed && size_of(f.types[i]) == size_of(f.types[k]);
+}
+
 /// Whether all operands are of one type.
 inline bool is_alike(const operation& op, const form& f) { return &f == &op.alike(f.types[0]); }
 
-/// For the documentation's table: that this test has shown something of an operation on data of one type.
+/// For the documentation's table: that this test has shown something of an
+/// operation on data of one type.
 inline void record_promise(const operation& op, const form& f, const char* what)
 {
     constexpr const char* names[] = {"f32", "f64", "bf16", "f16"};
@@ -162,7 +192,8 @@ inline std::vector<double> numbers(const bytes& memory, element type)
     return x;
 }
 
-/// The elements of every operand, row after row; outputs hold numbers too, which must not matter.
+/// The elements of every operand, row after row; outputs hold numbers too,
+/// which must not matter.
 using contents = std::vector<bytes>;
 
 inline contents random_contents(const operation& op, const form& f, std::size_t count, std::size_t columns,
@@ -172,7 +203,7 @@ inline contents random_contents(const operation& op, const form& f, std::size_t 
     for (std::size_t i = 0; i < op.operands.size(); ++i) {
         const auto& o = op.operands[i];
         reference::random random{seed * 64 + i};
-        std::vector<double> x(o.count_for(count) * columns * o.columns);
+        std::vector<double> x(o.count_for(count) * o.width(columns));
         for (double& e : x) e = random.uniform(op.low, op.high);
         all.push_back(stored(x, f.types[i]));
     }
@@ -183,7 +214,7 @@ inline contents random_contents(const operation& op, const form& f, std::size_t 
 inline place packed(const operation& op, std::size_t i, std::size_t count, std::size_t columns, void* data)
 {
     const auto& o = op.operands[i];
-    const std::size_t width = columns * o.columns;
+    const std::size_t width = o.width(columns);
     return {data, o.count_for(count), width, static_cast<std::ptrdiff_t>(width)};
 }
 
