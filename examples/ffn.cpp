@@ -12,7 +12,8 @@ int main()
     std::vector<bfloat16> y(3), dy(3, bfloat16(1.0f)), dz(6);
     residua::clamped_swiglu(y, residua::halves(z), {.limit = 10});
     residua::clamped_swiglu_vjp(residua::halves(dz), residua::halves(z), dy, {.limit = 10});
-    for (std::size_t j = 0; j < 3; ++j) std::printf("%g %g %g\n", double{y[j]}, double{dz[j]}, double{dz[3 + j]});
+    const auto shown = [](float x) { return static_cast<double>(x); };
+    for (std::size_t j = 0; j < 3; ++j) std::printf("%g %g %g\n", shown(y[j]), shown(dz[j]), shown(dz[3 + j]));
 }
 
 // Prints:

@@ -65,6 +65,10 @@ TEST_F(contract, shapes_must_agree)
     EXPECT_BROKEN(residua::clamped_swiglu(y, shorter, x, {.limit = 7.0F}), "shape");
     EXPECT_BROKEN(residua::gpt_oss_swiglu(shorter, x, x), "shape");
     EXPECT_BROKEN(residua::situ_glu(y, x, shorter), "shape");
+    EXPECT_BROKEN(residua::swiglu_vjp(y, rows(p, 1, 8), x, x, shorter), "shape");
+    EXPECT_BROKEN(residua::swiglu_jvp(y, x, x, shorter, x), "shape");
+    EXPECT_BROKEN(residua::gelu(y, shorter), "shape");
+    EXPECT_BROKEN(residua::gelu_vjp(y, x, shorter), "shape");
     EXPECT_BROKEN((void)residua::dot(x, shorter), "shape");
     EXPECT_BROKEN(residua::rms_norm(y, shorter, residua::no_weight, {.eps = 0.0F}), "shape");
     EXPECT_BROKEN(residua::rms_norm_vjp(y, x, w, shorter, {.eps = 0.0F}), "shape");
@@ -128,6 +132,42 @@ TEST_F(contract, limits_are_positive)
     }
     EXPECT_KEPT(residua::clamped_swiglu(y, x, x, {.limit = infinity}));
     EXPECT_KEPT(residua::gpt_oss_swiglu(y, x, x, {.limit = infinity}));
+}
+
+TEST_F(contract, limits_of_gradients_are_positive)
+{
+    const rows second{p + 500, 1, 8};
+    for (const float bad : {0.0F, -7.0F, nan}) {
+        EXPECT_BROKEN(residua::swiglu_clamped_after(y, x, x, {.limit = bad}), "limit");
+        EXPECT_BROKEN(residua::clamped_swiglu_vjp(y, second, x, x, x, {.limit = bad}), "limit");
+        EXPECT_BROKEN(residua::gpt_oss_swiglu_jvp(y, x, x, x, x, {.alpha = bad}), "alpha");
+    }
+    EXPECT_KEPT(residua::clamped_swiglu_vjp(y, second, x, x, x, {.limit = infinity}));
+}
+
+TEST_F(contract, gate_and_up_share_a_matrix_of_even_width)
+{
+    using residua::halves;
+    using residua::interleaved;
+    const rows z{p, 3, 16};
+    const rows out{p + 500, 3, 8};
+    EXPECT_KEPT(residua::swiglu(out, halves(z)));
+    EXPECT_KEPT(residua::swiglu(out, interleaved(z)));
+    EXPECT_BROKEN(residua::swiglu(out, halves(rows(p, 3, 17))), "even");
+    EXPECT_BROKEN(residua::swiglu(out, halves(rows(p, 3, 18))), "shape");
+    // y in the place of a half; an interleaved z has no such place
+    EXPECT_KEPT(residua::swiglu(rows(p, 3, 8, 16), halves(z)));
+    EXPECT_KEPT(residua::swiglu(rows(p + 8, 3, 8, 16), halves(z)));
+    EXPECT_BROKEN(residua::swiglu(rows(p + 4, 3, 8, 16), halves(z)), "overlap");
+    EXPECT_BROKEN(residua::swiglu(rows(p, 3, 8, 16), interleaved(z)), "overlap");
+    // gradients in the place of z, or one column beside
+    EXPECT_KEPT(residua::swiglu_vjp(halves(z), halves(z), out));
+    EXPECT_KEPT(residua::swiglu_vjp(interleaved(z), interleaved(z), out));
+    EXPECT_BROKEN(residua::swiglu_vjp(interleaved(rows(p + 1, 3, 16)), interleaved(z), out), "overlap");
+    EXPECT_BROKEN(residua::swiglu_vjp(interleaved(z), halves(z), out), "overlap");
+    EXPECT_BROKEN(residua::swiglu_vjp(interleaved(rows(p, 3, 16, 15)), interleaved(rows(p + 200, 3, 16)), out),
+                  "overlap");
+    EXPECT_BROKEN(residua::swiglu_vjp(x, x, y, y, y), "overlap") << "both gradients in one place";
 }
 
 TEST_F(contract, matrices_fit_their_vectors)

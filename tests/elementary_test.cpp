@@ -174,7 +174,7 @@ TYPED_TEST(half, D7_every_pattern_is_rounded_correctly)
         int wrong = 0;
         for (std::size_t j = 0; j < x.size() && wrong < 5; ++j) {
             if (std::isinf(static_cast<float>(x[j]))) continue;
-            if (nearly_rounded(y[j], exact(static_cast<float>(x[j])))) continue;
+            if (nearly_rounded(y[j], exact(static_cast<wide>(static_cast<float>(x[j]))))) continue;
             ADD_FAILURE() << name << " of " << static_cast<float>(x[j]) << " is " << static_cast<float>(y[j]);
             ++wrong;
         }
@@ -327,13 +327,13 @@ TYPED_TEST(every_type, G8_slope_of_silu)
 {
     using T = TypeParam;
     const product<T> silu = [](auto& dx, const auto& x, const auto& dy) { api::silu_vjp(dx, x, dy); };
-    const T one(1.0F);
+    const T one = static_cast<T>(1.0F);
     EXPECT_TRUE(same(at(silu, T(0.0F), one), T(0.5F)));
     EXPECT_TRUE(same(at(silu, T(-0.0F), one), T(0.5F)));
     EXPECT_TRUE(same(at(silu, T(infinity<float>), one), one));
     EXPECT_TRUE(same(at(silu, T(-infinity<float>), one), T(-0.0F)));
     if constexpr (std::is_same_v<T, float>) {
-        const wide right = reference::silu_derivative(-1.2784645F);
+        const wide right = reference::silu_derivative(static_cast<wide>(-1.2784645F));
         EXPECT_NEAR(static_cast<double>(right), -2.827e-09, 1e-12);
         EXPECT_LE(ulp::error(at(silu, -1.2784645F, 1.0F), right), 1);
     }
@@ -370,7 +370,7 @@ TYPED_TEST(every_type, relu_stops_any_gradient_but_nan)
 {
     using T = TypeParam;
     const product<T> relu = [](auto& dx, const auto& x, const auto& dy) { api::relu_vjp(dx, x, dy); };
-    const T inf(infinity<float>);
+    const T inf = static_cast<T>(infinity<float>);
     EXPECT_TRUE(same(at(relu, T(-1.0F), inf), T(0.0F)));
     EXPECT_TRUE(same(at(relu, T(0.0F), T(-3.0F)), T(0.0F)));
     EXPECT_TRUE(same(at(relu, T(2.0F), T(-infinity<float>)), T(-infinity<float>)));

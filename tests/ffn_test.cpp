@@ -488,7 +488,7 @@ TYPED_TEST(every_type, in_place_gives_the_same_bits)
 TYPED_TEST(every_type, C2_a_nan_goes_through_clamps_and_gradients)
 {
     using T = TypeParam;
-    const T bad(nan);
+    const T bad = static_cast<T>(nan);
     for (const auto& f : forms<T>()) {
         for (std::size_t n : std::vector<std::size_t>{1, 16, 35}) {
             for (std::size_t operand = 0; operand < 5; ++operand) {
