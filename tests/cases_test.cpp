@@ -1,5 +1,6 @@
 // Inputs that other libraries got wrong, from public reports of their users, with the right values computed exactly.
-// Each test says what went wrong there. Numbers in hexadecimal are the bits of a float.
+// Each test says what went wrong there. Numbers in hexadecimal are the bits of a float. (Those of the gated activations:
+// ffn_test.cpp.)
 
 #include <gtest/gtest.h>
 
@@ -62,18 +63,6 @@ float swiglu(float gate, float up)
 {
     std::array<float, 1> y{gate};
     api::swiglu(y, y, std::array{up});
-    return y[0];
-}
-float clamped_swiglu(float gate, float up, float limit)
-{
-    std::array<float, 1> y{gate};
-    api::clamped_swiglu(y, y, std::array{up}, {.limit = limit});
-    return y[0];
-}
-float gpt_oss_swiglu(float gate, float up)
-{
-    std::array<float, 1> y{gate};
-    api::gpt_oss_swiglu(y, y, std::array{up});
     return y[0];
 }
 
@@ -155,18 +144,6 @@ TEST(special_values, C1_a_nan_goes_through_the_gate)
     }
 }
 
-// tracel-ai/burn#5716, uxlfoundation/oneDNN#5370: min and max of vectors drop a NaN, by the order of their operands.
-TEST(special_values, C2_a_nan_goes_through_the_clamps)
-{
-    for (const auto& [gate, up] : {std::pair{nan, 1.0F}, {1.0F, nan}, {nan, nan}, {-nan, 1.0F}, {1.0F, -nan}}) {
-        EXPECT_TRUE(std::isnan(clamped_swiglu(gate, up, 7)));
-        EXPECT_TRUE(std::isnan(gpt_oss_swiglu(gate, up)));
-        std::array<float, 1> y{};
-        api::situ_glu(y, std::array{gate}, std::array{up});
-        EXPECT_TRUE(std::isnan(y[0]));
-    }
-}
-
 // pytorch/pytorch#160876: silu(-infinity) as -infinity / infinity is NaN.
 TEST(special_values, C4_silu_and_sigmoid_at_the_infinities)
 {
@@ -240,50 +217,6 @@ TEST(activations, D8_a_row_of_equal_numbers_is_one)
             for (const float y : rms_norm(std::vector<float>(n, 2.0F), eps)) EXPECT_TRUE(near(y, 0x3f800000, 1));
         }
     }
-}
-
-// --- E: which SwiGLU ----------------------------------------------------------------------------------------------
-
-// NVIDIA/TransformerEngine#2161, sgl-project/sglang#39939: GPT-OSS's form, without its + 1 or clamped on both sides.
-TEST(swiglu_forms, E1_gpt_oss)
-{
-    EXPECT_TRUE(near(gpt_oss_swiglu(9, 9), 0x425fff9e));
-    EXPECT_TRUE(near(gpt_oss_swiglu(-20, 3), 0xaa14526b));
-    EXPECT_EQ(gpt_oss_swiglu(8, -1), 0.0F);
-    EXPECT_TRUE(near(gpt_oss_swiglu(3, -8), 0xc18f21f1));
-    EXPECT_TRUE(near(gpt_oss_swiglu(20, -20), std::bit_cast<std::uint32_t>(-41.999718F)));
-    EXPECT_TRUE(near(gpt_oss_swiglu(-9, -9), 0x3749a57e));
-}
-
-// anthony-chaudhary/fak#4837, PaddlePaddle/PaddleFleet#1025: the gate is clamped from above only.
-TEST(swiglu_forms, E3_the_gate_is_clamped_from_above_only)
-{
-    EXPECT_TRUE(near(clamped_swiglu(-12, 1, 10), 0xb89a9f8b));
-    EXPECT_TRUE(near(clamped_swiglu(-30, 30, 10), std::bit_cast<std::uint32_t>(-2.8072869e-11F)));
-}
-
-// ROCm/aiter#5271, microsoft/onnxruntime#27221: "no limit" is stored as 0, which clamps everything to 0.
-TEST(swiglu_forms, E5_no_limit_is_infinity)
-{
-    EXPECT_TRUE(near(swiglu(3, 4), 0x4136e4ec));
-    EXPECT_TRUE(ulp::same_bits(clamped_swiglu(3, 4, infinity), swiglu(3, 4)));
-}
-
-// ROCm/rocm-libraries#6873, sgl-project/sglang#31935: some models clamp after the activation, these before it.
-TEST(swiglu_forms, E4_the_clamp_comes_before_the_activation)
-{
-    EXPECT_TRUE(near(clamped_swiglu(7.5F, 2, 7), 0x415fcbc2));
-    EXPECT_TRUE(near(clamped_swiglu(7.005F, 2, 7), 0x415fcbc2));
-}
-
-// vllm-project/vllm#29273: gate and up mixed up.
-TEST(swiglu_forms, E7_halves_side_by_side)
-{
-    const std::array<float, 4> row{1, 3, 2, 4};
-    std::array<float, 2> y{};
-    api::swiglu(y, std::span{row}.first<2>(), std::span{row}.last<2>());
-    EXPECT_TRUE(near(y[0], 0x3fbb26a8));
-    EXPECT_TRUE(near(y[1], 0x4136e4ec));
 }
 
 // --- F: shapes, strides, pointers ---------------------------------------------------------------------------------

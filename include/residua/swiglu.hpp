@@ -17,16 +17,18 @@
 /// Errors: shapes that differ, a z with an odd number of columns, overlap, an option that is not positive or is NaN:
 /// RESIDUA_ASSERT.
 /// Options: `{.rounding = activation_rounding::before_product}` makes both factors be rounded to the types of gate and up
-/// before they are multiplied, as where a model stores silu(gate); by default y is rounded once. Gradients and
-/// derivatives are those of the formula. The limits of a form come with it; an infinite limit clamps nothing, to the bit.
+/// before they are multiplied, as where a model stores silu(gate); by default y is rounded once. (Eager GPT-OSS rounds
+/// alpha gate and its sigmoid too, which has no name here.) Gradients and derivatives are those of the formula. The limits
+/// of a form come with it; an infinite limit clamps nothing, to the bit.
 ///
 /// y: NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: -0 up, and
 /// infinite for an infinite up.
 /// Gradients: computed in double for every type, and rounded once; no product leaves the range on the way. What is
 /// clamped passes no gradient, not even an infinite one; at equality it passes. NaN in any input gives NaN in every
 /// output.
-/// Error of y: at most 3 ulp (8 ulp for `situ_glu`) over the whole range, subnormal results included. Error of
-/// gradients: 1 ulp in float, 8 ulp in double; for `situ_glu`, and for the sum in a JVP, of the largest term.
+/// Error of y: over the whole range, subnormal results included, at most 3 ulp; the GELU forms 1 ulp in float and 4 ulp
+/// in double; `situ_glu` 8 ulp. Error of gradients: 1 ulp in float, 8 ulp in double; for `situ_glu`, and for the sum in a
+/// JVP, of the largest term.
 #if !defined(RESIDUA_SWIGLU_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_SWIGLU_HPP
