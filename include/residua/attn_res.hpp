@@ -1,9 +1,10 @@
 /// \file
 /// AttnRes: in the place of a residual stream, attention over the outputs of all sublayers before.
 ///
-/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once.
-/// Errors: shapes that do not fit, outputs that overlap each other, or an input other than one that they may be exactly:
-/// RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
+/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once. Of data in double, a product or
+/// a partial sum must stay in its range.
+/// Errors: shapes that do not fit, outputs that overlap each other, or an input other than one that they may be
+/// exactly: RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
 #if !defined(RESIDUA_ATTN_RES_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_ATTN_RES_HPP
@@ -25,8 +26,9 @@ struct attn_res_vjp_options {
 ///
 ///     h = sum_i p_i k_i,   p = softmax(s),   s_i = sum_j q_j k_ij / sqrt(mean(k_i^2) + eps)
 ///
-/// k has one row for each of them (at least one, any number), q and h have its columns; p, one element for each row of k,
-/// receives the softmax, which the gradient reads again. h is the sum with p as it is stored. h may be exactly q.
+/// k has one row for each of them (at least one, any number), q and h have its columns; p, one element for each row
+/// of k, receives the softmax, which the gradient reads again. h is the sum with p as it is stored. h may be exactly
+/// q.
 /// Error: p within 1 ulp + 2^-40 max |s|, h half an ulp and 2^-45 of sum |p_i k_i|, in types other than double.
 /// Source: Kimi K3's attention residuals.
 template <writable_rows H, writable_rows P, readable_rows K, readable_rows Q>
@@ -36,13 +38,13 @@ void attn_res(H&& h, P&& p, const K& k, const Q& q, attn_res_options options);
 ///
 ///     dk_i = p_i dh + ds_i r_i (q - xh_i s_i / n),   dq = sum_i ds_i xh_i
 ///
-/// dk may be exactly k; dq, which is overwritten or added to with `.dq = weight_gradient::accumulate`, shares nothing. It
-/// is rounded once for every 128 rows of k.
+/// dk may be exactly k; dq, which is overwritten or added to with `.dq = weight_gradient::accumulate`, shares
+/// nothing. It is rounded once for every 128 rows of k.
 template <writable_rows DK, writable_rows DQ, readable_rows K, readable_rows Q, readable_rows P, readable_rows DH>
 void attn_res_vjp(DK&& dk, DQ&& dq, const K& k, const Q& q, const P& p, const DH& dh, attn_res_vjp_options options);
 
-/// The derivative along tk and tq, from the saved p. th shares nothing with the others; it is rounded once for every 128
-/// rows of k.
+/// The derivative along tk and tq, from the saved p. th shares nothing with the others; it is rounded once for every
+/// 128 rows of k.
 template <writable_rows TH, readable_rows K, readable_rows Q, readable_rows P, readable_rows TK, readable_rows TQ>
 void attn_res_jvp(TH&& th, const K& k, const Q& q, const P& p, const TK& tk, const TQ& tq,
                   attn_res_options options);

@@ -1,9 +1,10 @@
 /// \file
 /// Gated Residual: S residual streams for each token (streams.hpp), which a sublayer reads and writes through gates.
 ///
-/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once.
-/// Errors: shapes that do not fit, more than 16 streams, outputs that overlap each other, or an input other than one that
-/// they may be exactly: RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
+/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once. Of data in double, a product or
+/// a partial sum must stay in its range.
+/// Errors: shapes that do not fit, more than 16 streams, outputs that overlap each other, or an input other than one
+/// that they may be exactly: RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
 #if !defined(RESIDUA_GATED_RESIDUAL_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_GATED_RESIDUAL_HPP
@@ -12,10 +13,11 @@
 
 namespace RESIDUA_API {
 
-/// What a sublayer reads: y = (1 / S) sum_c n_c sigmoid(g_c), n the norms of the streams. g has as many rows as n, or one
-/// for each token that all its streams share. Computed in double and rounded once. y may be exactly a g of one row for
-/// each token.
-/// Error: 0.51 ulp and 2^-48 of the mean |n_c|, in types other than double; in double 4 ulp of the mean |n_c sigmoid(g_c)|.
+/// What a sublayer reads: y = (1 / S) sum_c n_c sigmoid(g_c), n the norms of the streams. g has as many rows as n, or
+/// one for each token that all its streams share. Computed in double and rounded once. y may be exactly a g of one
+/// row for each token.
+/// Error: 0.51 ulp and 2^-48 of the mean |n_c|, in types other than double; in double 4 ulp of the mean |n_c
+/// sigmoid(g_c)|.
 /// Source: Qwen3.8-Flash-Next, where g = W_up silu(W_down n / S) is shared.
 template <writable_rows Y, readable_rows N, readable_rows G>
 void gated_read(Y&& y, const N& n, const G& g);

@@ -1,10 +1,11 @@
 /// \file
-/// mHC, manifold-constrained hyper-connections: S residual streams for each token (streams.hpp), which a sublayer reads as
-/// one, writes to, and mixes by a matrix whose rows and columns sum to one.
+/// mHC, manifold-constrained hyper-connections: S residual streams for each token (streams.hpp), which a sublayer
+/// reads as one, writes to, and mixes by a matrix whose rows and columns sum to one.
 ///
-/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once.
-/// Errors: shapes that do not fit, more than 16 streams, outputs that overlap each other, or an input other than one that
-/// they may be exactly: RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
+/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once. Of data in double, a product or
+/// a partial sum must stay in its range.
+/// Errors: shapes that do not fit, more than 16 streams, outputs that overlap each other, or an input other than one
+/// that they may be exactly: RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
 #if !defined(RESIDUA_MHC_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_MHC_HPP
@@ -24,8 +25,8 @@ struct mhc_vjp_options {
     weight_gradient da_db = weight_gradient::overwrite;  ///< whether the sums over tokens replace what is in them
 };
 
-/// The coefficients of a token, from S (2 + S) numbers m for each: with z = a_0 m + b for the first S of them, a_1 m + b
-/// for the next S and a_2 m + b for S rows of S,
+/// The coefficients of a token, from S (2 + S) numbers m for each: with z = a_0 m + b for the first S of them, a_1 m
+/// + b for the next S and a_2 m + b for S rows of S,
 ///
 ///     pre  = sigmoid(z) + eps                     (tokens, S)
 ///     post = 2 sigmoid(z)                         (tokens, S)
@@ -41,9 +42,10 @@ template <writable_rows Pre, writable_rows Post, writable_rows Comb, readable_ro
           readable_rows B>
 void mhc_coefficients(Pre&& pre, Post&& post, Comb&& comb, const M& m, const A& a, const B& b, mhc_options options);
 
-/// The gradient, through every normalisation. dm is overwritten, and may be exactly m; da and db are sums over the tokens
-/// in double, rounded once, overwritten or added to with `.da_db = weight_gradient::accumulate`.
-/// Error, in types other than double: half an ulp and 2^-40 of max |dpre|, max |dpost|, max |dcomb| times a (dm) or m (da).
+/// The gradient, through every normalisation. dm is overwritten, and may be exactly m; da and db are sums over the
+/// tokens in double, rounded once, overwritten or added to with `.da_db = weight_gradient::accumulate`.
+/// Error, in types other than double: half an ulp and 2^-40 of max |dpre|, max |dpost|, max |dcomb| times a (dm) or m
+/// (da).
 template <writable_rows DM, writable_rows DA, writable_rows DB, readable_rows M, readable_rows A, readable_rows B,
           readable_rows DPre, readable_rows DPost, readable_rows DComb>
 void mhc_coefficients_vjp(DM&& dm, DA&& da, DB&& db, const M& m, const A& a, const B& b, const DPre& dpre,

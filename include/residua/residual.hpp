@@ -1,8 +1,8 @@
 /// \file
 /// The residual stream: adding to it, with a scale for all channels or for each, and the gradients.
 ///
-/// Shapes: y, x, f and their gradients have the same rows and columns, each its own stride; a scale for each channel has
-/// one element per column.
+/// Shapes: y, x, f and their gradients have the same rows and columns, each its own stride; a scale for each channel
+/// has one element per column.
 /// Errors: shapes that differ, partial overlap: RESIDUA_ASSERT. Nothing allocates or throws.
 /// Source: He et al. 2015, arXiv 1512.03385; the scale 1/sqrt(N): GPT-2's initialisation of what writes to the stream;
 /// a scale for each channel: Touvron et al. 2021, arXiv 2103.17239.

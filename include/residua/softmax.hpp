@@ -1,8 +1,8 @@
 /// \file
 /// Softmax, row by row.
 ///
-/// Shapes: all operands have the same rows and columns, each its own stride. Outputs are overwritten, and may be exactly
-/// one of the inputs.
+/// Shapes: all operands have the same rows and columns, each its own stride. Outputs are overwritten, and may be
+/// exactly one of the inputs.
 /// Errors: shapes that differ, partial overlap: RESIDUA_ASSERT. Nothing allocates or throws.
 #if !defined(RESIDUA_SOFTMAX_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
@@ -19,8 +19,8 @@ namespace RESIDUA_API {
 template <writable_rows Y, readable_rows X>
 void softmax(Y&& y, const X& x);
 
-/// The gradient from the saved output y: dx = y (dy - sum(y dy)), computed in double and rounded once. dx may be exactly
-/// y or dy. A row with a NaN is NaN throughout; one with an infinity has no finite element.
+/// The gradient from the saved output y: dx = y (dy - sum(y dy)), computed in double and rounded once. dx may be
+/// exactly y or dy. A row with a NaN is NaN throughout; one with an infinity has no finite element.
 /// Error: at most 0.51 ulp, and 2^-45 y_j max |dy| more, for types other than double; 4 ulp of y_j max |dy| for double
 /// (tested, rows to 4097).
 template <writable_rows DX, readable_rows Y, readable_rows DY>

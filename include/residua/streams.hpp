@@ -1,22 +1,24 @@
 /// \file
 /// Residual streams that are more than one: how they lie in memory, and how they are mixed.
 ///
-/// A stack with S streams keeps S rows for each token. They lie one after the other, the stream fastest: row t S + i of a
-/// `rows` view is stream i of token t. S is at most 16. What is made of them:
+/// A stack with S streams keeps S rows for each token. They lie one after the other, the stream fastest: row t S + i
+/// of a `rows` view is stream i of token t. S is at most 16. What is made of them:
 ///
 ///     mHC (mhc.hpp), for example in DeepSeek V4
-///         rms_norm(f, rows{x, tokens, S columns}, no_weight, ...); m = a matrix times f: S (2 + S) numbers for each token;
-///         mhc_coefficients(pre, post, comb, m, a, b, ...); mhc_read(input, x, pre); mhc_write(x, x, F(input), post, comb)
+///         rms_norm(f, x as rows of S times the columns, no_weight, ...); m = a matrix times f, S (2 + S) numbers;
+///         mhc_coefficients(pre, post, comb, m, a, b, ...);
+///         mhc_read(input, x, pre); mhc_write(x, x, F(input), post, comb)
 ///     Gated Residual (gated_residual.hpp), Qwen3.8
 ///         rms_norm(n, x, zero_centered(w), ...); gated_read(input, n, g); gated_write(x, x, F(input), m)
 ///     AttnRes (attn_res.hpp), Kimi K3
 ///         attn_res(h, p, k, q, ...) over the outputs k of all sublayers before
 ///
-/// A sum over streams goes from the first to the last, one fused multiply-add after the other. What a token gets does not
-/// depend on how many tokens a call has.
-/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once.
-/// Errors: shapes that do not fit, more than 16 streams, outputs that overlap each other, or an input other than one that
-/// they may be exactly: RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
+/// A sum over streams goes from the first to the last, one fused multiply-add after the other. What a token gets does
+/// not depend on how many tokens a call has.
+/// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once. Of data in double, a product or
+/// a partial sum must stay in its range.
+/// Errors: shapes that do not fit, more than 16 streams, outputs that overlap each other, or an input other than one
+/// that they may be exactly: RESIDUA_ASSERT. Nothing allocates or throws. NaN in, NaN out.
 #if !defined(RESIDUA_STREAMS_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_STREAMS_HPP
@@ -32,16 +34,16 @@ struct mix_streams_vjp_options {
 
 /// y_j = sum_i c(j, i) x_i for each token: I streams become J.
 ///
-/// c has a row of J I coefficients for each token, or one for all of them; c(j, i) is element j I + i. x has I rows for
-/// each token, y has J. y is overwritten, and may be exactly x if J = I; it must share nothing with c.
-/// Error: at most I + 1 roundings of the largest partial sum (half an ulp each); in float a sum that leaves the range on
-/// the way is computed in double, so the result is right whenever it is finite.
+/// c has a row of J I coefficients for each token, or one for all of them; c(j, i) is element j I + i. x has I rows
+/// for each token, y has J. y is overwritten, and may be exactly x if J = I; it must share nothing with c.
+/// Error: at most I + 1 roundings of the largest partial sum (half an ulp each); in float a sum that leaves the range
+/// on the way is computed in double, so the result is right whenever it is finite.
 template <writable_rows Y, readable_rows C, readable_rows X>
 void mix_streams(Y&& y, const C& c, const X& x);
 
-/// The gradient: dx_i = sum_j c(j, i) dy_j, dc(j, i) = <dy_j, x_i>, of one row for all tokens the sum over them
-/// (in double, rounded once). Overwritten, dc added to with `{.dc = weight_gradient::accumulate}`. dx may be exactly x or dy; dc must share nothing
-/// with the others.
+/// The gradient: dx_i = sum_j c(j, i) dy_j, dc(j, i) = <dy_j, x_i>, of one row for all tokens the sum over them (in
+/// double, rounded once). Overwritten, dc added to with `{.dc = weight_gradient::accumulate}`. dx may be exactly x or
+/// dy; dc must share nothing with the others.
 /// Error: half an ulp and 2^-45 of sum |c(j, i) dy_j|, of sum |dy_j x_i|, in types other than double.
 template <writable_rows DX, writable_rows DC, readable_rows C, readable_rows X, readable_rows DY>
 void mix_streams_vjp(DX&& dx, DC&& dc, const C& c, const X& x, const DY& dy, mix_streams_vjp_options options = {});

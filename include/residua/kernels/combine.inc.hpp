@@ -1,5 +1,5 @@
-// What operations on several rows of a token are made of: a few rows that are combined with coefficients, and the products
-// of a few rows with each other.
+// What operations on several rows of a token are made of: a few rows that are combined with coefficients, and the
+// products of a few rows with each other.
 
 namespace RESIDUA_PASS {
 
