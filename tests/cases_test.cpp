@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cfenv>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -405,6 +408,30 @@ std::vector<std::vector<T>> results(const std::vector<T>& x, const std::vector<T
     return all;
 }
 
+// pytorch/helion#2273, flagos-ai/FlagGems#5771: a scale that was saved in 16 bits spoils the gradient.
+TEST(backward, G16_the_scale_of_a_16_bit_row_is_not_rounded)
+{
+    reference::random random{71};
+    const std::size_t n = 33;
+    std::vector<api::bfloat16> x, w, dy;
+    for (std::size_t j = 0; j < n; ++j) {
+        for (auto* const row : {&x, &w, &dy}) row->emplace_back(random.uniform(-2, 2));
+    }
+    std::vector<float> dx(n), dw(n);
+    api::rms_norm_vjp(dx, dw, x, w, dy, {.eps = 1e-6F});
+    const auto wide_row = [](const auto& from) {
+        reference::wide_row to;
+        for (const auto e : from) to.push_back(wide(static_cast<float>(e)));
+        return to;
+    };
+    const auto exact = reference::rms_norm_vjp(wide_row(x), wide_row(w), wide_row(dy), wide(1e-6F));
+    const wide unit = ulp::unit<float>(exact.largest);
+    for (std::size_t j = 0; j < n; ++j) {
+        EXPECT_LE(std::abs(wide(dx[j]) - exact.dx[j]), 4 * unit) << j;
+        EXPECT_LE(ulp::error(dw[j], exact.dw[j]), 4) << j;
+    }
+}
+
 // llvm/llvm-project#57589, RobotLocomotion/drake#10253: somebody else has switched subnormal numbers off.
 TYPED_TEST(memory_access, K1_normal_results_do_not_depend_on_flushing)
 {
@@ -435,6 +462,33 @@ TYPED_TEST(memory_access, K1_normal_results_do_not_depend_on_flushing)
             EXPECT_TRUE(ulp::same_bits(kept[i][j], again[i][j]));
         }
     }
+}
+#endif
+
+#if defined(__x86_64__)
+// microsoft/onnxruntime#7448, Tencent/ncnn#2656: subnormal results up to a hundred times as slow as others. What
+// elementary.hpp says of them: a few times, where the CPU needs help of its microcode.
+TEST(speed, K4_subnormal_results_are_not_much_slower)
+{
+    std::vector<float> subnormal(2048), normal(2048), y(2048);
+    for (std::size_t j = 0; j < subnormal.size(); ++j) {
+        subnormal[j] = -87 - 17 * static_cast<float>(j) / 2048;
+        normal[j] = -4 - 17 * static_cast<float>(j) / 2048;
+    }
+    const auto seconds = [&](const std::vector<float>& x) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < 4; ++i) api::silu(y, x);
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    // the least of many, taken in turns: what else the machine does only adds
+    double of_subnormal = std::numeric_limits<double>::infinity();
+    double of_normal = of_subnormal;
+    for (int i = 0; i < 60; ++i) {
+        of_subnormal = std::min(of_subnormal, seconds(subnormal));
+        of_normal = std::min(of_normal, seconds(normal));
+    }
+    EXPECT_LE(of_subnormal, 25 * of_normal);
+    std::printf("  subnormal results of silu take %.1f times as long\n", of_subnormal / of_normal);
 }
 #endif
 

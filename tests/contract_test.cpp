@@ -51,6 +51,16 @@ struct contract : testing::Test {
     std::vector<float> shorter = std::vector<float>(7, 1.0F);
 };
 
+// ModelTC/LightLLM#1467: a stride of columns that was honoured in part. Here there is none.
+static_assert(!std::is_constructible_v<residua::rows<float>, float*, std::size_t, std::size_t, std::ptrdiff_t,
+                                       std::ptrdiff_t>);
+TEST_F(contract, F4_a_row_is_contiguous)
+{
+    float row[3] = {1, 2, 3};
+    const residua::rows<float> view{row, 1, 3, 77};
+    for (std::size_t j = 0; j < 3; ++j) EXPECT_EQ(&view[0][j], row + j);
+}
+
 TEST_F(contract, shapes_must_agree)
 {
     EXPECT_BROKEN(residua::exp(y, shorter), "shape");

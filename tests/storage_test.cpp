@@ -308,6 +308,15 @@ void expect_to_share_memory_with()
 }
 
 #if RESIDUA_COMPILER_HAS_FLOAT16
+// google/highway#1658, google/XNNPACK#6989: compilers that have no 16-bit type, or have one that does not compute.
+TEST(storage, J8_the_types_do_not_need_the_compilers)
+{
+    EXPECT_TRUE((std::is_same_v<decltype(api::bfloat16::bits), std::uint16_t>));
+    EXPECT_TRUE((std::is_same_v<decltype(api::float16::bits), std::uint16_t>));
+    EXPECT_TRUE(std::is_trivially_copyable_v<api::bfloat16> && std::is_trivially_copyable_v<api::float16>);
+    EXPECT_TRUE(sizeof(api::bfloat16) == 2 && sizeof(api::float16) == 2);
+}
+
 TEST(compilers_types, float16_and_Float16)
 {
     expect_to_share_memory_with<float16, residua::operand::compilers_float16>();
