@@ -131,6 +131,56 @@ TEST_F(contract, eps_is_at_least_0)
     EXPECT_KEPT(residua::rms_norm(y, x, w, {.eps = -0.0F}));
 }
 
+TEST_F(contract, every_norm_checks_its_operands)
+{
+    using residua::no_bias;
+    using residua::no_weight;
+    std::vector<float> z = x;
+    std::vector<float> h = x;
+    std::vector<float> dz = x;
+    std::vector<float> dw = x;
+    std::vector<float> db = x;
+    const residua::square_sum one;
+    const std::vector<residua::square_sum> two(2);
+    for (const float bad : {-1e-6F, nan}) {
+        EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, x, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::rms_norm_apply(y, x, w, one, 8, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::add_rms_norm(y, h, x, w, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::add_rms_norm_vjp(y, dz, h, w, x, x, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::add_rms_norm_jvp(y, dz, h, w, x, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::gated_rms_norm(y, x, z, w, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::gated_rms_norm_vjp(y, dz, x, z, w, x, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::gated_rms_norm_jvp(y, x, z, w, x, x, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::layer_norm(y, x, w, no_bias, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::layer_norm_vjp(y, x, w, x, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::layer_norm_jvp(y, x, w, x, {.eps = bad}), "eps");
+    }
+    EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, shorter, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN(residua::rms_norm_apply(shorter, x, w, one, 8, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN(residua::rms_norm_apply(y, x, w, two, 8, {.eps = 0.0F}), "sums");
+    EXPECT_BROKEN(residua::rms_norm_apply(y, x, w, one, 7, {.eps = 0.0F}), "longer");
+    EXPECT_BROKEN((void)residua::sum_of_squares(rows(p, 2, 4)), "sums");
+    EXPECT_BROKEN(residua::add_rms_norm(y, h, shorter, w, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN(residua::add_rms_norm(y, h, x, shorter, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::add_rms_norm(h, h, x, w, {.eps = 0.0F}), "residual");
+    EXPECT_BROKEN(residua::add_rms_norm_vjp(dz, dz, h, w, x, x, {.eps = 0.0F}), "two outputs");
+    EXPECT_BROKEN(residua::add_rms_norm_vjp(y, dz, shorter, h, w, x, x, {.eps = 0.0F}), "dw");
+    EXPECT_BROKEN(residua::add_rms_norm_jvp(dz, dz, h, w, x, {.eps = 0.0F}), "tresidual");
+    EXPECT_BROKEN(residua::gated_rms_norm(y, x, shorter, w, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN(residua::gated_rms_norm_vjp(dz, dz, x, z, w, x, {.eps = 0.0F}), "two outputs");
+    EXPECT_BROKEN(residua::gated_rms_norm_vjp(y, dz, x, x, z, w, x, {.eps = 0.0F}), "dw");
+    EXPECT_BROKEN(residua::gated_rms_norm_jvp(y, x, z, w, x, shorter, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN(residua::layer_norm(y, x, w, shorter, {.eps = 0.0F}), "bias");
+    EXPECT_BROKEN(residua::layer_norm(y, x, shorter, no_bias, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN(residua::layer_norm(y, x, no_weight, y, {.eps = 0.0F}), "bias");
+    EXPECT_BROKEN(residua::layer_norm_vjp(y, dw, dw, x, w, x, {.eps = 0.0F}), "two outputs");
+    EXPECT_BROKEN(residua::layer_norm_vjp(y, dw, shorter, x, w, x, {.eps = 0.0F}), "dw and db");
+    EXPECT_BROKEN(residua::layer_norm_jvp(y, shorter, w, x, {.eps = 0.0F}), "shape");
+    EXPECT_KEPT(residua::add_rms_norm(x, h, x, w, {.eps = 0.0F}));
+    EXPECT_KEPT(residua::gated_rms_norm_vjp(x, z, dw, x, z, w, x, {.eps = 0.0F}));
+    EXPECT_KEPT(residua::layer_norm_vjp(x, dw, db, x, w, x, {.eps = 0.0F}));
+}
+
 TEST_F(contract, limits_are_positive)
 {
     for (const float bad : {0.0F, -7.0F, nan}) {

@@ -17,6 +17,7 @@
 #include <iostream>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #ifdef RESIDUA_HASH_DISPATCH
@@ -401,6 +402,115 @@ void hash_streams()
     add_line<T>("attn_res", attention);
 }
 
+/// What the norms are called with: elements of S, all numbers of a sample.
+template <class S>
+struct norm_operands {
+    using T = std::conditional_t<std::is_same_v<S, double>, double, float>;
+    std::size_t count, columns, stride;
+    std::vector<S> a, b, w, y, z;  // z begins as b
+    std::vector<T> dw, db;
+    T eps;
+
+    template <class From>
+    explicit norm_operands(const sample<From>& s)
+        : count{s.count},
+          columns{s.columns},
+          stride{s.stride},
+          a(of(s.a)),
+          b(of(s.b)),
+          w(of(s.w)),
+          y(a.size(), static_cast<S>(-7.0F)),
+          z{b},
+          dw(s.w.begin(), s.w.end()),
+          db{dw},
+          eps{s.eps}
+    {
+    }
+    template <class From>
+    static std::vector<S> of(const std::vector<From>& x)
+    {
+        std::vector<S> all;
+        for (const From e : x) all.push_back(static_cast<S>(e));
+        return all;
+    }
+    rows<S> view(std::vector<S>& x) const
+    {
+        return {x.data(), count, columns, static_cast<std::ptrdiff_t>(stride)};
+    }
+    rows<S> out() { return view(y); }
+    rows<S> second() { return view(z); }
+    rows<const S> x() { return view(a); }
+    rows<const S> v() { return view(b); }
+};
+
+template <class T, class S>
+void hash_norms()
+{
+    const auto samples = make_samples<T>();
+    const auto each = [&](std::string name, auto call) {
+        hasher h;
+        for (const auto& s : samples) {
+            norm_operands<S> o{s};
+            call(o);
+            for (const auto* x : {&o.y, &o.z}) {
+                for (const S e : *x) h.add(static_cast<T>(e));
+            }
+            h.add(o.dw);
+            h.add(o.db);
+        }
+        if (sizeof(S) == 2) name += "_of_16_bits";
+        add_line<T>(name.c_str(), h);
+    };
+    using api::zero_centered;
+    each("rms_norm_before_weight", [](auto& o) {
+        api::rms_norm(o.out(), o.x(), o.w, {.eps = o.eps, .rounding = residua::norm_rounding::before_weight});
+    });
+    each("rms_norm_jvp",
+         [](auto& o) { api::rms_norm_jvp(o.out(), o.x(), zero_centered(o.w), o.v(), {.eps = o.eps}); });
+    each("split_rms_norm", [](auto& o) {
+        const residua::square_sum parts[] = {api::sum_of_squares(o.x().row(0)), api::sum_of_squares(o.v().row(0)),
+                                             api::sum_of_squares(o.w)};
+        const auto all = api::combine(parts);
+        api::rms_norm_apply(o.out().row(0), o.x().row(0), o.w, all, 3 * o.columns, {.eps = o.eps});
+        o.db[0] = static_cast<typename std::remove_reference_t<decltype(o)>::T>(all.exponent);
+    });
+    for (const auto which : {residua::norm_of::stored, residua::norm_of::exact}) {
+        each(which == residua::norm_of::stored ? "add_rms_norm" : "add_rms_norm_of_exact", [which](auto& o) {
+            api::add_rms_norm(o.out(), o.second(), o.x(), o.w, {.eps = o.eps, .scale = 0.75, .norm_of = which});
+        });
+    }
+    each("add_rms_norm_vjp", [](auto& o) {
+        api::add_rms_norm_vjp(o.out(), o.second(), o.dw, o.x(), o.w, o.x(), o.v(), {.eps = o.eps, .scale = 0.75});
+    });
+    each("add_rms_norm_jvp", [](auto& o) {
+        api::add_rms_norm_jvp(o.out(), o.second(), o.x(), o.w, o.v(), {.eps = o.eps, .scale = 0.75});
+    });
+    for (int how = 0; how < 4; ++how) {
+        const auto gate = how % 2 == 0 ? residua::norm_gate::silu : residua::norm_gate::sigmoid;
+        const auto order = how < 2 ? residua::gate_order::norm_first : residua::gate_order::gate_first;
+        const std::string name = how % 2 == 0 ? "silu" : "sigmoid";
+        const std::string first = how < 2 ? "_norm_first" : "_gate_first";
+        each("gated_rms_norm_" + name + first, [gate, order](auto& o) {
+            api::gated_rms_norm(o.out(), o.x(), o.v(), o.w, {.eps = o.eps, .gate = gate, .order = order});
+        });
+        each("gated_rms_norm_" + name + first + "_vjp", [gate, order](auto& o) {
+            api::gated_rms_norm_vjp(o.out(), o.second(), o.dw, o.x(), o.v(), o.w, o.v(),
+                                    {.eps = o.eps, .gate = gate, .order = order});
+        });
+        each("gated_rms_norm_" + name + first + "_jvp", [gate, order](auto& o) {
+            api::gated_rms_norm_jvp(o.out(), o.x(), o.v(), o.w, o.v(), o.x(),
+                                    {.eps = o.eps, .gate = gate, .order = order});
+        });
+    }
+    each("layer_norm", [](auto& o) { api::layer_norm(o.out(), o.x(), o.w, o.w, {.eps = o.eps}); });
+    each("layer_norm_without_weight_and_bias",
+         [](auto& o) { api::layer_norm(o.out(), o.x(), api::no_weight, api::no_bias, {.eps = o.eps}); });
+    each("layer_norm_vjp", [](auto& o) {
+        api::layer_norm_vjp(o.out(), o.dw, o.db, o.x(), zero_centered(o.w), o.v(), {.eps = o.eps});
+    });
+    each("layer_norm_jvp", [](auto& o) { api::layer_norm_jvp(o.out(), o.x(), o.w, o.v(), {.eps = o.eps}); });
+}
+
 template <class T>
 void hash_matrices()
 {
@@ -552,6 +662,8 @@ void hash_all()
 {
     hash_rows<T>();
     hash_streams<T>();
+    hash_norms<T, T>();
+    if constexpr (std::is_same_v<T, float>) hash_norms<T, residua::bfloat16>();
     hash_matrices<T>();
     hash_probe<T>();
 }

@@ -43,8 +43,8 @@ struct add_rms_norm_jvp_options {
     T scale = 1;
 };
 
-/// residual += scale x, y = rms_norm(residual). y is overwritten, `residual` is read and written. y may be exactly x; it
-/// must share nothing with `residual`, since both are written. x may be exactly `residual`.
+/// residual += scale x, y = rms_norm(residual). y is overwritten, and may be exactly x. `residual` is read and written,
+/// and must share nothing with the others.
 ///
 /// Error: of `residual` one rounding; of y that of `rms_norm`, measured from the norm of h.
 template <writable_rows Y, writable_rows R, readable_rows X, channel_weight W>
@@ -78,7 +78,8 @@ void add_rms_norm_vjp(
 ///     tresidual += scale tx      read and written
 ///     ty = J tresidual           of the sum before it is rounded
 ///
-/// Computed in double, each result rounded once. ty may be exactly tx or `residual`, but share nothing with tresidual.
+/// Computed in double, each result rounded once. ty may be exactly tx or `residual`; tresidual must share nothing with the
+/// others.
 /// Error of ty: half an ulp of it and 4 ulp of double of max_j |r f_j t_j|, t the new tresidual.
 template <writable_rows TY, writable_rows TR, readable_rows R, channel_weight W, readable_rows TX>
 void add_rms_norm_jvp(TY&& ty, TR&& tresidual, const R& residual, const W& weight, const TX& tx,
@@ -97,7 +98,8 @@ void add_rms_norm(Y&& y, R&& residual, const X& x, const W& weight,
     RESIDUA_ASSERT(detail::same_shape(out, stream, added), "add_rms_norm: y, residual and x differ in shape");
     RESIDUA_ASSERT(w.fits(out.columns), "add_rms_norm: the weight must have one element per column");
     RESIDUA_ASSERT(detail::same_or_apart(out, added), "add_rms_norm: y and x overlap in part");
-    RESIDUA_ASSERT(detail::same_or_apart(stream, added), "add_rms_norm: residual and x overlap in part");
+    RESIDUA_ASSERT(detail::distinct(stream) && detail::apart(stream, added),
+                   "add_rms_norm: the residual overlaps x or itself");
     RESIDUA_ASSERT(detail::apart(out, stream), "add_rms_norm: y overlaps the residual");
     RESIDUA_ASSERT(detail::apart(out, w.w) && detail::apart(stream, w.w),
                    "add_rms_norm: an output overlaps the weight");
@@ -172,8 +174,9 @@ void add_rms_norm_jvp(TY&& ty, TR&& tresidual, const R& residual, const W& weigh
     const auto w = local::channels(weight);
     RESIDUA_ASSERT(detail::same_shape(out, stream, h, along), "add_rms_norm_jvp: the operands differ in shape");
     RESIDUA_ASSERT(w.fits(out.columns), "add_rms_norm_jvp: the weight must have one element per column");
-    RESIDUA_ASSERT(detail::same_or_apart(out, h, along) && detail::same_or_apart(stream, h, along),
-                   "add_rms_norm_jvp: an output overlaps an input in part");
+    RESIDUA_ASSERT(detail::same_or_apart(out, h, along), "add_rms_norm_jvp: ty overlaps an input in part");
+    RESIDUA_ASSERT(detail::distinct(stream) && detail::apart(stream, h) && detail::apart(stream, along),
+                   "add_rms_norm_jvp: tresidual overlaps an input or itself");
     RESIDUA_ASSERT(detail::apart(out, stream), "add_rms_norm_jvp: ty overlaps tresidual");
     RESIDUA_ASSERT(detail::apart(out, w.w) && detail::apart(stream, w.w),
                    "add_rms_norm_jvp: an output overlaps the weight");

@@ -9,6 +9,8 @@
 /// y: a row with a NaN is NaN throughout. A row of zeros gives zeros, or NaN if eps is 0 too (0/0). A row with an
 /// infinity gives 0 for its finite elements and NaN for the infinite ones. dx: a row with a NaN or an infinity is NaN
 /// throughout; a row of zeros gives dy f / sqrt(eps).
+/// QK-norm, the norm of each head, is that of a view whose rows are the heads: `rows{q, heads, head_size}`, for each token
+/// or, where tokens lie end to end, for all at once; its weight is one head long.
 /// Sources: Zhang and Sennrich 2019 (arXiv 1910.07467); 1 + w: Gemma, Qwen3-Next.
 #if !defined(RESIDUA_RMS_NORM_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
@@ -115,8 +117,8 @@ void zero_centered_rms_norm(Y&& y, const X& x, const W& w,
 ///     dw = sum over rows of dy xh     of float or double; overwritten, or added to with `.dw =
 ///                                     weight_gradient::accumulate`. It must share nothing with the others.
 ///
-/// dw is summed row after row in its own type. Without `dw` only dx is computed. dw does not depend on the kind of
-/// weight. Without a row, dw is 0 (or left alone).
+/// dw is summed row after row in its own type; a dw of double is also computed in double. Without `dw` only dx is
+/// computed. dw does not depend on the kind of weight. Without a row, dw is 0 (or left alone).
 /// Error of dx: at most 4 ulp of max_j |r a_j| (dx itself can cancel).
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void rms_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
