@@ -515,7 +515,7 @@ TYPED_TEST(norms, rms_norm_jvp_and_vjp_are_their_formulas)
             }
         }
     }
-    forward.expect_within(8, "rms_norm_jvp");
+    forward.expect_within(4, "rms_norm_jvp");
     backward.expect_within(4, "rms_norm_vjp");
     of_weight.expect_within(4, "rms_norm_vjp_dw_in_double");
 }
