@@ -119,8 +119,8 @@ inline bool operation::may_lie_on(const form& f, std::size_t i, std::size_t k) c
     if (!only_over.empty() && std::find(only_over.begin(), only_over.end(), std::pair{i, k}) == only_over.end()) {
         return false;
     }
-    return (to.used == use::written || to.used == use::updated) && from.used == use::read && to.rows == from.rows
-           && to.columns == from.columns && to.fixed == from.fixed && size_of(f.types[i]) == size_of(f.types[k]);
+    return to.used == use::written && from.used == use::read && to.rows == from.rows && to.columns == from.columns
+           && to.fixed == from.fixed && size_of(f.types[i]) == size_of(f.types[k]);
 }
 
 /// Whether all operands are of one type.

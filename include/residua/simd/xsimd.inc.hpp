@@ -281,22 +281,53 @@ RESIDUA_LANE_INLINE reg<T> round(reg<T> a)
 #endif
 }
 
+// Between float and double: the registers' own conversions, which are exact, and rounded to nearest even.
+#if defined(__AVX512F__)
+RESIDUA_LANE_INLINE __m512d lower_half(__m512 a) { return _mm512_cvtps_pd(_mm512_castps512_ps256(a)); }
+RESIDUA_LANE_INLINE __m512d upper_half(__m512 a)
+{
+    return _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)));
+}
+RESIDUA_LANE_INLINE __m512 halves_of(__m512d lo, __m512d hi)
+{
+    const __m512d lower = _mm512_castpd256_pd512(_mm256_castps_pd(_mm512_cvtpd_ps(lo)));
+    return _mm512_castpd_ps(_mm512_insertf64x4(lower, _mm256_castps_pd(_mm512_cvtpd_ps(hi)), 1));
+}
+#endif
+#if defined(__AVX__)
+RESIDUA_LANE_INLINE __m256d lower_half(__m256 a) { return _mm256_cvtps_pd(_mm256_castps256_ps128(a)); }
+RESIDUA_LANE_INLINE __m256d upper_half(__m256 a) { return _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1)); }
+RESIDUA_LANE_INLINE __m256 halves_of(__m256d lo, __m256d hi)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(lo)), _mm256_cvtpd_ps(hi), 1);
+}
+#endif
+#if defined(__SSE2__)
+RESIDUA_LANE_INLINE __m128d lower_half(__m128 a) { return _mm_cvtps_pd(a); }
+RESIDUA_LANE_INLINE __m128d upper_half(__m128 a) { return _mm_cvtps_pd(_mm_movehl_ps(a, a)); }
+RESIDUA_LANE_INLINE __m128 halves_of(__m128d lo, __m128d hi)
+{
+    return _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
+}
+#elif defined(__aarch64__)
+RESIDUA_LANE_INLINE float64x2_t lower_half(float32x4_t a) { return vcvt_f64_f32(vget_low_f32(a)); }
+RESIDUA_LANE_INLINE float64x2_t upper_half(float32x4_t a) { return vcvt_high_f64_f32(a); }
+RESIDUA_LANE_INLINE float32x4_t halves_of(float64x2_t lo, float64x2_t hi)
+{
+    return vcvt_high_f32_f64(vcvt_f32_f64(lo), hi);
+}
+#endif
+
 RESIDUA_LANE_INLINE twice<reg<double>> widen(reg<float> a)
 {
-    lane_array<reg<float>> in;
-    lane_array<twice<reg<double>>> out;
-    a.store(in);
-    for (int i = 0; i < reg<float>::size; ++i) out[i] = static_cast<double>(in[i]);
-    return twice<reg<double>>::load(out);
+    const auto v = static_cast<reg<float>::raw>(a.v);
+    return {{reg<double>::batch(lower_half(v))}, {reg<double>::batch(upper_half(v))}};
 }
 
 RESIDUA_LANE_INLINE reg<float> narrow(twice<reg<double>> a)
 {
-    lane_array<twice<reg<double>>> in;
-    lane_array<reg<float>> out;
-    a.store(in);
-    for (int i = 0; i < reg<float>::size; ++i) out[i] = static_cast<float>(in[i]);
-    return reg<float>::load(out);
+    using raw = reg<double>::raw;
+    return {reg<float>::batch(halves_of(static_cast<raw>(a.lo.v), static_cast<raw>(a.hi.v)))};
 }
 
 }  // namespace RESIDUA_PASS
