@@ -140,7 +140,7 @@ TEST_F(contract, every_norm_checks_its_operands)
     std::vector<float> dz = x;
     std::vector<float> dw = x;
     std::vector<float> db = x;
-    const residua::square_sum one;
+    const residua::square_sum one{};
     const std::vector<residua::square_sum> two(2);
     for (const float bad : {-1e-6F, nan}) {
         EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, x, {.eps = bad}), "eps");

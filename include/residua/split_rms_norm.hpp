@@ -56,7 +56,7 @@ void sum_of_squares(std::span<square_sum> sums, const X& x)
 template <readable_rows X>
 square_sum sum_of_squares(const X& x)
 {
-    square_sum sum;
+    square_sum sum{};
     RESIDUA_SELF::sum_of_squares(std::span{&sum, 1}, x);
     return sum;
 }

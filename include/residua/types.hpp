@@ -172,8 +172,8 @@ enum class norm_of : std::uint8_t { stored, exact };
 
 /// A sum of squares that no row of finite numbers can drive out of range: that of the elements times 2^exponent.
 struct square_sum {
-    double value = 0;
-    int exponent = 0;
+    double value;
+    int exponent;
 };
 
 /// Where a gated activation a(gate) b(up) rounds to a type of 16 bits: `once`, at the end; or also `before_product`, each

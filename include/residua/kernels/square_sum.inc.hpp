@@ -117,7 +117,7 @@ inline square_sum plus(square_sum a, square_sum b)
 /// In the order in which they come.
 inline square_sum combine(const square_sum* parts, std::size_t count)
 {
-    square_sum total;
+    square_sum total{};
     for (std::size_t i = 0; i < count; ++i) total = plus(total, parts[i]);
     return total;
 }
@@ -134,7 +134,7 @@ template <class T>
 inline T rms(shape s, input x)
 {
     if (s.rows == 0 || s.columns == 0) return T{};
-    square_sum total;
+    square_sum total{};
     for (std::size_t i = 0; i < s.rows; ++i) total = plus(total, sum_of_squares(from<T>(x, i), s.columns));
     const double mean = total.value / (static_cast<double>(s.rows) * static_cast<double>(s.columns));
     return static_cast<T>(times_pow2(__builtin_sqrt(mean), -total.exponent));
