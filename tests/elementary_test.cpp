@@ -92,9 +92,10 @@ struct derivative {
 template <class T>
 std::vector<derivative<T>> derivatives()
 {
-    return {RESIDUA_TESTS_DERIVATIVE(exp),  RESIDUA_TESTS_DERIVATIVE(tanh), RESIDUA_TESTS_DERIVATIVE(sigmoid),
-            RESIDUA_TESTS_DERIVATIVE(silu), RESIDUA_TESTS_DERIVATIVE(gelu), RESIDUA_TESTS_DERIVATIVE(gelu_tanh),
-            RESIDUA_TESTS_DERIVATIVE(relu)};
+    return {RESIDUA_TESTS_DERIVATIVE(exp),     RESIDUA_TESTS_DERIVATIVE(tanh),
+            RESIDUA_TESTS_DERIVATIVE(sigmoid), RESIDUA_TESTS_DERIVATIVE(silu),
+            RESIDUA_TESTS_DERIVATIVE(gelu),    RESIDUA_TESTS_DERIVATIVE(gelu_tanh),
+            RESIDUA_TESTS_DERIVATIVE(relu),    RESIDUA_TESTS_DERIVATIVE(silu_derivative)};
 }
 
 template <class T>

@@ -205,6 +205,7 @@ void hash_rows()
     each("sigmoid_vjp", [](O& o) { api::sigmoid_vjp(o.out, o.a, o.b); });
     each("silu_vjp", [](O& o) { api::silu_vjp(o.out, o.a, o.b); });
     each("gelu_vjp", [](O& o) { api::gelu_vjp(o.out, o.a, o.b); });
+    each("silu_derivative_vjp", [](O& o) { api::silu_derivative_vjp(o.out, o.a, o.b); });
     each("gelu_tanh_vjp", [](O& o) { api::gelu_tanh_vjp(o.out, o.a, o.b); });
     each("relu_vjp", [](O& o) { api::relu_vjp(o.out, o.a, o.b); });
     each("cos_2pi", [](O& o) { api::cos_2pi(o.out, o.a); });

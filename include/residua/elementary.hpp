@@ -64,7 +64,7 @@ void silu_derivative(Y&& y, const X& x);
 template <writable_rows Y, readable_rows X>
 void convert(Y&& y, const X& x);
 
-// The gradient and the derivative of f = exp, tanh, sigmoid, silu, gelu, gelu_tanh, relu, each as
+// The gradient and the derivative of f = exp, tanh, sigmoid, silu, silu_derivative, gelu, gelu_tanh, relu, each as
 //
 //     exp_vjp(dx, x, dy)      dx = dy f'(x)
 //     exp_jvp(ty, x, tx)      ty = f'(x) tx
@@ -137,6 +137,7 @@ RESIDUA_DIAGONAL(exp)
 RESIDUA_DIAGONAL(tanh)
 RESIDUA_DIAGONAL(sigmoid)
 RESIDUA_DIAGONAL(silu)
+RESIDUA_DIAGONAL(silu_derivative)
 RESIDUA_DIAGONAL(gelu)
 RESIDUA_DIAGONAL(gelu_tanh)
 RESIDUA_DIAGONAL(relu)

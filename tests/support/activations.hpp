@@ -45,6 +45,12 @@ inline wide tanh_derivative(wide x) { return 4 * sigmoid_derivative(2 * x); }
 /// The derivative of x s(u), w = x du/dx.
 inline wide gated_slope(wide u, wide w) { return sigmoid(u) * (1 + (w == 0 ? 0 : w * sigmoid(-u))); }
 inline wide silu_derivative(wide x) { return gated_slope(x, x); }
+inline wide silu_derivative_derivative(wide x)
+{
+    const wide e = std::exp(-std::abs(x));
+    const wide size = std::min<wide>(std::abs(x), 20000);
+    return std::isnan(x) ? x : e * ((2 - size) + e * (2 + size)) / ((1 + e) * (1 + e) * (1 + e));
+}
 inline wide gelu(wide x) { return x * normal_distribution(x); }
 inline wide gelu_derivative(wide x)
 {
@@ -93,7 +99,8 @@ template <class T>
 bool lost_in_reference(wide x)
 {
     const wide reach = sizeof(T) == 4 || std::numeric_limits<wide>::digits > 64 ? 0 : 0x1p-8L;
-    for (const wide zero : {-1.27846454276107L, -0.75179152469356L, -0.75246142207101L}) {
+    for (const wide zero :
+         {-1.27846454276107L, -0.75179152469356L, -0.75246142207101L, -2.39935728052001L, 2.39935728052001L}) {
         if (std::abs(x - zero) < reach) return true;
     }
     return false;

@@ -152,6 +152,10 @@ template <std::size_t N>
 using numbers_out = role<use::written, 1, 1, N>;  // N coefficients
 template <std::size_t N>
 using coefficients = role<use::read, 1, 1, N>;
+template <std::size_t N>
+using shared = role<use::weight, 1, 1, N>;  // the same for every row
+template <std::size_t N>
+using sum_of = role<use::sum, 1, 1, N>;
 
 #define RESIDUA_TEST_GRADIENTS(name)                                                                    \
     make_wide<out, in, in>(#name "_vjp", [](auto dx, auto x, auto dy) { api::name##_vjp(dx, x, dy); }), \
@@ -203,6 +207,7 @@ std::vector<operation> make_all()
         RESIDUA_TEST_GRADIENTS(tanh),
         RESIDUA_TEST_GRADIENTS(sigmoid),
         RESIDUA_TEST_GRADIENTS(silu),
+        RESIDUA_TEST_GRADIENTS(silu_derivative),
         RESIDUA_TEST_GRADIENTS(gelu),
         RESIDUA_TEST_GRADIENTS(gelu_tanh),
         RESIDUA_TEST_GRADIENTS(relu),
@@ -401,6 +406,21 @@ std::vector<operation> make_all()
             "mix_streams_jvp",
             [](auto ty, auto c, auto x, auto tc, auto tx) { api::mix_streams_jvp(ty, c, x, tc, tx); })
             .that_writes_only_over({{0, 2}, {0, 4}}),
+        make_wide<numbers_out<2>, numbers_out<2>, numbers_out<4>, coefficients<8>, shared<3>, shared<8>>(
+            "mhc_coefficients", [](auto pre, auto post, auto comb, auto m, auto a,
+                                   auto b) { api::mhc_coefficients(pre, post, comb, m, a, b, {.eps = 0x1p-20}); }),
+        make_wide<numbers_out<8>, sum_of<3>, sum_of<8>, coefficients<8>, shared<3>, shared<8>, coefficients<2>,
+                  coefficients<2>, coefficients<4>>(
+            "mhc_coefficients_vjp",
+            [](auto dm, auto da, auto db, auto m, auto a, auto b, auto dpre, auto dpost, auto dcomb) {
+                api::mhc_coefficients_vjp(dm, da, db, m, a, b, dpre, dpost, dcomb, {.eps = 0x1p-20});
+            }),
+        make_wide<numbers_out<2>, numbers_out<2>, numbers_out<4>, coefficients<8>, shared<3>, shared<8>,
+                  coefficients<8>, shared<3>, shared<8>>(
+            "mhc_coefficients_jvp",
+            [](auto tpre, auto tpost, auto tcomb, auto m, auto a, auto b, auto tm, auto ta, auto tb) {
+                api::mhc_coefficients_jvp(tpre, tpost, tcomb, m, a, b, tm, ta, tb, {.eps = 0x1p-20});
+            }),
         make<out, streams, coefficients<2>>("mhc_read", [](auto y, auto x, auto pre) { api::mhc_read(y, x, pre); }),
         make_wide<streams_out, numbers_out<2>, streams, coefficients<2>, in>(
             "mhc_read_vjp",

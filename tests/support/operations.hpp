@@ -75,6 +75,11 @@ struct operation {
         }
         return forms.front();
     }
+    /// Whether there is an operand as wide as the caller says.
+    bool has_columns() const
+    {
+        return std::any_of(operands.begin(), operands.end(), [](const operand& o) { return o.fixed == 0; });
+    }
     /// Whether output i may be exactly input k.
     bool may_lie_on(const form& f, std::size_t i, std::size_t k) const;
 

@@ -135,6 +135,7 @@
     X(void, tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
     X(void, sigmoid_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                 \
     X(void, silu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, silu_derivative_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                         \
     X(void, gelu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
     X(void, gelu_tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                               \
     X(void, relu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \

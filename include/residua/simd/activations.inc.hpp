@@ -43,6 +43,14 @@ struct activation_constants {
                                            0x1.a2a7ca90163f2p-11,  0x1.8574cee390526p-13, -0x1.5722fd400ee9dp-15,
                                            -0x1.f2d6e1fe1bd7bp-16, -0x1.8b4caecf5ed3p-19, 0x1.3a45cb601678dp-19,
                                            0x1.ce4328b103021p-21,  -0x1.a0f89ed0dde08p-27};
+    // of silu'', on both sides of 0
+    static constexpr double silu_turn_hi = 0x1.331e23ad9de11p1;
+    static constexpr double silu_turn_lo = 0x1.a9c55ef03c74ap-53;
+    static constexpr double silu_turn[] = {-0x1.76e8b4eb0ea41p-4,  0x1.388203715b23ep-4,  -0x1.706e66bf35db3p-6,
+                                           -0x1.e178d8d238c74p-10, 0x1.fa4e9f738c638p-9,  -0x1.662f848d8ebdcp-10,
+                                           0x1.e2e4aacc9f808p-14,  0x1.94804cb91db25p-14, -0x1.8e0ca1a1a30e8p-15,
+                                           0x1.1af14cd5e4d54p-17,  0x1.5010c97fa4533p-20, -0x1.3f7b25480addep-20,
+                                           0x1.3004e5e7ffc33p-22,  -0x1.5e294fdabfb55p-27};
     static constexpr double gelu_zero_hi = -0x1.80ead197f00b4p-1;
     static constexpr double gelu_zero_lo = 0x1.13e74c58cada8p-56;
     static constexpr double gelu_zero[] = {
@@ -217,6 +225,21 @@ RESIDUA_LANE_INLINE scaled<V> silu_slope(V x, V tail = zero<V>())
     const V bounded = within(x, c::reach);
     const V d = (x - V::broadcast(c::silu_zero_hi)) + (tail - V::broadcast(c::silu_zero_lo));
     return near_zero(d, c::silu_zero, gated_slope(bounded, bounded, tail));
+}
+
+/// silu'' = s (1 - s) (2 + x (1 - 2 s)): with E = e^-|x| it is E (2 - |x| + E (2 + |x|)) / (1 + E)^3, and even.
+template <class V>
+RESIDUA_LANE_INLINE scaled<V> silu_derivative_slope(V x)
+{
+    using c = activation_constants;
+    const V size = abs(within(x, c::reach));
+    const V two = V::broadcast(2);
+    const auto E = decay(size, zero<V>());
+    const V e = beside_one(E);
+    const V sum = V::broadcast(1) + e;
+    const scaled<V> elsewhere{E.m * fma(e, two + size, two - size) / (sum * sum * sum), E.n};
+    const V d = (abs(x) - V::broadcast(c::silu_turn_hi)) - V::broadcast(c::silu_turn_lo);
+    return near_zero(d, c::silu_turn, elsewhere);
 }
 
 /// x s(a x) and its derivative, a > 0.
