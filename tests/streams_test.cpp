@@ -15,6 +15,7 @@
 
 #include "support/api.hpp"
 #include "support/memory.hpp"
+#include "support/record.hpp"
 #include "support/reference.hpp"
 #include "support/ulp.hpp"
 
@@ -1227,6 +1228,47 @@ TYPED_TEST(storage, attn_res_is_its_formula)
     see(5, 40, pick<S>(sizeof(S) == 4 ? 1e-40 : 1e-4, 1e-300));
     expect_within<W>(weights, pick<S>(0.51, 8), "attn_res, p");
     expect_within<S>(sums, pick<S>(0.51, 2), "attn_res, h");
+}
+
+TYPED_TEST(storage, attn_res_of_strided_rows_is_that_in_double_rounded_once)
+{
+    using S = TypeParam;
+    reference::random random{75};
+    const std::size_t count = 5, n = 33;
+    const auto k = random_row<S>(random, count * n), tk = random_row<S>(random, count * n);
+    const auto q = random_row<S>(random, n), tq = random_row<S>(random, n), dh = random_row<S>(random, n);
+    const auto in_double = [](const std::vector<S>& x) {
+        std::vector<double> y;
+        for (const S e : x) y.push_back(static_cast<double>(value(e)));
+        return y;
+    };
+    const auto k2 = in_double(k), q2 = in_double(q), tk2 = in_double(tk), tq2 = in_double(tq), dh2 = in_double(dh);
+    std::vector<double> p2(count), h2(n), dk2(count * n), dq2(n), th2(n);
+    api::attn_res(h2, p2, as_rows(k2, count), q2, {.eps = 1e-6});
+    api::attn_res_vjp(as_rows(dk2, count), dq2, as_rows(k2, count), q2, p2, dh2, {.eps = 1e-6});
+    api::attn_res_jvp(th2, as_rows(k2, count), q2, p2, as_rows(tk2, count), tq2, {.eps = 1e-6});
+
+    memory::strided<S> keys(k, count, n, n + 3), along(tk, count, n, n + 7), dkeys(count, n, n + 2);
+    std::vector<double> p(count);
+    std::vector<S> h(n), dq(n), th(n);
+    api::attn_res(h, p, keys.view(), q, {.eps = 1e-6});
+    api::attn_res_vjp(dkeys.view(), dq, keys.view(), q, p, dh, {.eps = 1e-6});
+    api::attn_res_jvp(th, keys.view(), q, p, along.view(), tq, {.eps = 1e-6});
+    EXPECT_EQ(p, p2);
+    EXPECT_TRUE(dkeys.gaps_untouched());
+    const auto expect_rounded = [](const std::vector<S>& got, const std::vector<double>& exact) {
+        std::vector<S> right;
+        for (const double e : exact) right.push_back(number<S>(e));
+        EXPECT_TRUE(same(got, right));
+    };
+    expect_rounded(h, h2);
+    expect_rounded(dkeys.packed(), dk2);
+    expect_rounded(dq, dq2);
+    expect_rounded(th, th2);
+    for (const char* const name : {"attn_res", "attn_res_vjp", "attn_res_jvp"}) {
+        record::promise(name, record::type_name<S>(), "rounded once");
+        record::promise(name, record::type_name<S>(), "strided");
+    }
 }
 
 TYPED_TEST(streams, attn_res_gradients_agree_with_differences)
