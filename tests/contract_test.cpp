@@ -9,30 +9,12 @@
 #include <string>
 #include <vector>
 
-namespace {
-
-struct broken_contract {
-    std::string what;
-};
-[[noreturn]] void broken(const char* what) { throw broken_contract{what}; }
-
-}  // namespace
-
-#define RESIDUA_ASSERT(condition, message) ((condition) ? void() : broken(message))
+// clang-format off
+#include "support/broken_contract.hpp"  // first: it defines the assertion
 #include <residua/residua.hpp>
+// clang-format on
 
 namespace {
-
-template <class Call>
-std::string what_is_wrong(Call&& call)
-{
-    try {
-        call();
-    } catch (const broken_contract& b) {
-        return b.what;
-    }
-    return {};
-}
 
 #define EXPECT_BROKEN(call, part) \
     EXPECT_NE(what_is_wrong([&] { call; }).find(part), std::string::npos) << "from " #call

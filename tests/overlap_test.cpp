@@ -7,30 +7,12 @@
 #include <string>
 #include <vector>
 
-namespace {
-
-struct broken_contract {
-    std::string what;
-};
-[[noreturn]] void broken(const char* what) { throw broken_contract{what}; }
-
-}  // namespace
-
-#define RESIDUA_ASSERT(condition, message) ((condition) ? void() : broken(message))
-#include "support/operations.cpp"  // whose assertions are these
+// clang-format off
+#include "support/broken_contract.hpp"  // first: it defines the assertion
+#include "support/operations.cpp"       // whose assertions are these
+// clang-format on
 
 namespace {
-
-template <class Call>
-std::string what_is_wrong(Call&& call)
-{
-    try {
-        call();
-    } catch (const broken_contract& b) {
-        return b.what;
-    }
-    return {};
-}
 
 /// Two rows of each operand, far from those of the others.
 struct operands_apart {

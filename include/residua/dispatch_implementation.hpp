@@ -143,7 +143,7 @@ std::string_view name(target t) noexcept
 
 namespace kernels {
 
-// One case of the choice: the kernel of a target, which is named by its namespace; `which` is <T>, or nothing.
+// One case of the choice: the kernel of a target, which is named by its namespace.
 #if RESIDUA_DISPATCH_HAS(HWY_NEON)
 #define RESIDUA_CASE_NEON(call) \
     case target::neon: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_NEON)::call;
