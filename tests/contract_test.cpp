@@ -124,9 +124,15 @@ TEST_F(contract, every_norm_checks_its_operands)
     std::vector<float> db = x;
     const residua::square_sum one{};
     const std::vector<residua::square_sum> two(2);
+    const residua::product_sum product{};
+    const std::vector<residua::product_sum> products(2);
     for (const float bad : {-1e-6F, nan}) {
         EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, x, {.eps = bad}), "eps");
         EXPECT_BROKEN(residua::rms_norm_apply(y, x, w, one, 8, {.eps = bad}), "eps");
+        EXPECT_BROKEN((void)residua::rms_norm_vjp_sum(x, w, x, one, 8, {.eps = bad}), "eps");
+        EXPECT_BROKEN((void)residua::rms_norm_jvp_sum(x, x, one, 8, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::rms_norm_apply_vjp(y, x, w, x, one, product, 8, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::rms_norm_apply_jvp(y, x, w, x, one, product, 8, {.eps = bad}), "eps");
         EXPECT_BROKEN(residua::add_rms_norm(y, h, x, w, {.eps = bad}), "eps");
         EXPECT_BROKEN(residua::add_rms_norm_vjp(y, dz, h, w, x, x, {.eps = bad}), "eps");
         EXPECT_BROKEN(residua::add_rms_norm_jvp(y, dz, h, w, x, {.eps = bad}), "eps");
@@ -142,6 +148,17 @@ TEST_F(contract, every_norm_checks_its_operands)
     EXPECT_BROKEN(residua::rms_norm_apply(y, x, w, two, 8, {.eps = 0.0F}), "sums");
     EXPECT_BROKEN(residua::rms_norm_apply(y, x, w, one, 7, {.eps = 0.0F}), "longer");
     EXPECT_BROKEN((void)residua::sum_of_squares(rows(p, 2, 4)), "sums");
+    EXPECT_BROKEN((void)residua::rms_norm_vjp_sum(x, w, shorter, one, 8, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN((void)residua::rms_norm_vjp_sum(x, shorter, x, one, 8, {.eps = 0.0F}), "weight");
+    EXPECT_BROKEN((void)residua::rms_norm_jvp_sum(x, x, one, 7, {.eps = 0.0F}), "longer");
+    EXPECT_BROKEN((void)residua::rms_norm_jvp_sum(rows(p, 2, 4), rows(p, 2, 4), one, 4, {.eps = 0.0F}), "sums");
+    EXPECT_BROKEN(residua::rms_norm_apply_vjp(y, x, w, x, two, product, 8, {.eps = 0.0F}), "sums");
+    EXPECT_BROKEN(residua::rms_norm_apply_vjp(y, x, w, x, one, products, 8, {.eps = 0.0F}), "sums");
+    EXPECT_BROKEN(residua::rms_norm_apply_vjp(y, x, w, x, one, product, 7, {.eps = 0.0F}), "longer");
+    EXPECT_BROKEN(residua::rms_norm_apply_vjp(y, shorter, x, w, x, one, product, 8, {.eps = 0.0F}), "dw");
+    EXPECT_BROKEN(residua::rms_norm_apply_vjp(y, y, x, w, x, one, product, 8, {.eps = 0.0F}), "dw");
+    EXPECT_BROKEN(residua::rms_norm_apply_jvp(y, x, w, shorter, one, product, 8, {.eps = 0.0F}), "shape");
+    EXPECT_BROKEN(residua::rms_norm_apply_jvp(y, x, w, x, one, products, 8, {.eps = 0.0F}), "sums");
     EXPECT_BROKEN(residua::add_rms_norm(y, h, shorter, w, {.eps = 0.0F}), "shape");
     EXPECT_BROKEN(residua::add_rms_norm(y, h, x, shorter, {.eps = 0.0F}), "weight");
     EXPECT_BROKEN(residua::add_rms_norm(h, h, x, w, {.eps = 0.0F}), "residual");

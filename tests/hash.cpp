@@ -475,6 +475,27 @@ void hash_norms()
         api::rms_norm_apply(o.out().row(0), o.x().row(0), o.w, all, 3 * o.columns, {.eps = o.eps});
         o.db[0] = static_cast<typename std::remove_reference_t<decltype(o)>::T>(all.exponent);
     });
+    each("split_rms_norm_vjp", [](auto& o) {
+        const auto x = o.x().row(0);
+        const auto dy = o.v().row(0);
+        const residua::square_sum squares[] = {api::sum_of_squares(x), api::sum_of_squares(o.w)};
+        const auto all = api::combine(squares);
+        const std::size_t n = 2 * o.columns;
+        const residua::product_sum products[] = {
+            api::rms_norm_vjp_sum(x, o.w, dy, all, n, {.eps = o.eps}),
+            api::rms_norm_vjp_sum(o.w, zero_centered(o.w), x, all, n, {.eps = o.eps})};
+        const auto sum = api::combine(products);
+        api::rms_norm_apply_vjp(o.out().row(0), o.dw, x, o.w, dy, all, sum, n, {.eps = o.eps});
+        api::rms_norm_apply_vjp(o.second().row(0), o.w, zero_centered(o.w), x, all, sum, n, {.eps = o.eps});
+        o.db[0] = static_cast<typename std::remove_reference_t<decltype(o)>::T>(sum.value);
+    });
+    each("split_rms_norm_jvp", [](auto& o) {
+        const auto x = o.x().row(0);
+        const auto tx = o.v().row(0);
+        const auto all = api::sum_of_squares(x);
+        const auto sum = api::rms_norm_jvp_sum(x, tx, all, o.columns, {.eps = o.eps});
+        api::rms_norm_apply_jvp(o.out().row(0), x, o.w, tx, all, sum, o.columns, {.eps = o.eps});
+    });
     for (const auto which : {residua::norm_of::stored, residua::norm_of::exact}) {
         each(which == residua::norm_of::stored ? "add_rms_norm" : "add_rms_norm_of_exact", [which](auto& o) {
             api::add_rms_norm(o.out(), o.second(), o.x(), o.w, {.eps = o.eps, .scale = 0.75, .norm_of = which});

@@ -1348,7 +1348,7 @@ TYPED_TEST(norms, sums_of_squares_of_many_rows_and_of_special_ones)
     EXPECT_TRUE(precision::all_same_bits(y.packed(), whole));
 
     const auto sum_of = [](std::vector<S> row) { return api::sum_of_squares(row); };
-    EXPECT_EQ(api::combine({}).value, 0);
+    EXPECT_EQ(api::combine(std::span<const api::square_sum>{}).value, 0);
     EXPECT_EQ(sum_of({}).value, 0);
     const api::square_sum with_nan[] = {sum_of(of_floats<S>({1, 2})), sum_of({static_cast<S>(nan<S>)}), sum_of({})};
     EXPECT_TRUE(std::isnan(api::combine(with_nan).value));
@@ -1365,6 +1365,168 @@ TYPED_TEST(norms, sums_of_squares_of_many_rows_and_of_special_ones)
     }
     const api::square_sum both[] = {tiny, huge, tiny};
     EXPECT_EQ(api::combine(both).value, huge.value);
+}
+
+/// Units of what the operation computes with, and of 16 bits what is left of the error beside the last rounding.
+template <class S>
+double error_of_size(S got, wide exact, wide size)
+{
+    const wide allowed = ulp::unit<arithmetic<S>>(size);
+    if constexpr (sizeof(S) == 2) {
+        return precision::beyond_rounding(got, exact, allowed);
+    } else {
+        return static_cast<double>(precision::distance(got, exact) / allowed);
+    }
+}
+
+/// A row in parts, with what belongs to each.
+template <class S>
+struct split_row {
+    std::vector<std::vector<S>> x, w, dy;
+    std::vector<api::square_sum> squares;
+
+    /// Parts of any magnitude and of one near the others, empty ones and zeros among them.
+    static split_row any(reference::random& random)
+    {
+        split_row row;
+        // the gradient, about dy / x, is a number
+        constexpr int reach = std::is_same_v<S, double> ? 450 : std::is_same_v<S, float16> ? 7 : 60;
+        const auto exponent = [&] { return static_cast<int>(random.next() % (2 * reach + 1)) - reach; };
+        const int of_x = exponent();
+        const int of_dy = exponent();
+        for (std::size_t part = 0; part < 1 + random.next() % 5; ++part) {
+            const auto n = random.next() % 70;
+            const auto below = [&](int top) {
+                const int some = static_cast<int>(random.next() % 30);
+                return std::max(top - some, precision::format<S>::least + 1);
+            };
+            const bool no_x = random.next() % 6 == 0;
+            const bool no_dy = random.next() % 6 == 0;
+            row.x.push_back(precision::row<S>(random, n, no_x ? 0 : -1, no_x ? 0 : 1, below(of_x)));
+            row.dy.push_back(precision::row<S>(random, n, no_dy ? 0 : -1, no_dy ? 0 : 1, below(of_dy)));
+            row.w.push_back(precision::row<S>(random, n));
+            row.squares.push_back(api::sum_of_squares(row.x.back()));
+        }
+        return row;
+    }
+    static std::vector<S> joined(const std::vector<std::vector<S>>& parts)
+    {
+        std::vector<S> whole;
+        for (const auto& part : parts) whole.insert(whole.end(), part.begin(), part.end());
+        return whole;
+    }
+};
+
+TYPED_TEST(norms, a_gradient_of_a_split_row_is_its_formula)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{27};
+    precision::worst<S> back, ahead, of_w;
+    for (std::size_t repeat = 0; repeat < 60 * reference::plenty; ++repeat) {
+        const auto row = split_row<S>::any(random);
+        const auto x = widen(split_row<S>::joined(row.x));
+        const auto dy = widen(split_row<S>::joined(row.dy));
+        const auto w = split_row<S>::joined(row.w);
+        const std::size_t n = x.size();
+        if (n == 0) continue;
+        const T eps = repeat % 2 == 0 ? T(1e-6) : T(1e-20);
+        const auto squares = api::combine(row.squares);
+        for (const kind k : kinds) {
+            const auto f = factors<double>(k, w);
+            std::vector<api::product_sum> of_vjp, of_jvp;
+            for (std::size_t i = 0; i < row.x.size(); ++i) {
+                with_weight(k, row.w[i], [&](const auto& weight) {
+                    of_vjp.push_back(api::rms_norm_vjp_sum(row.x[i], weight, row.dy[i], squares, n, {.eps = eps}));
+                });
+                of_jvp.push_back(api::rms_norm_jvp_sum(row.x[i], row.dy[i], squares, n, {.eps = eps}));
+            }
+            const auto sum_of_vjp = api::combine(of_vjp);
+            const auto sum_of_jvp = api::combine(of_jvp);
+            const auto dx_right = jacobian(x, times(dy, f), wide(eps));
+            const auto ty_right = times(jacobian(x, dy, wide(eps)), f);
+            const wide r = root_of(x, wide(eps));
+            const wide of_dx = r * largest(times(dy, f));
+            const wide of_ty = r * largest(dy);
+            std::size_t j = 0;
+            for (std::size_t i = 0; i < row.x.size(); ++i) {
+                std::vector<S> dx(row.x[i].size()), dx2 = dx, ty = dx;
+                std::vector<double> dw(dx.size());
+                with_weight(k, row.w[i], [&](const auto& weight) {
+                    api::rms_norm_apply_vjp(dx, dw, row.x[i], weight, row.dy[i], squares, sum_of_vjp, n,
+                                            {.eps = eps});
+                    api::rms_norm_apply_vjp(dx2, row.x[i], weight, row.dy[i], squares, sum_of_vjp, n, {.eps = eps});
+                    api::rms_norm_apply_jvp(ty, row.x[i], weight, row.dy[i], squares, sum_of_jvp, n, {.eps = eps});
+                });
+                EXPECT_TRUE(precision::all_same_bits(dx, dx2)) << "without dw";
+                for (std::size_t c = 0; c < dx.size(); ++c, ++j) {
+                    back.see(error_of_size(dx[c], dx_right[j], of_dx), x[j], wide(n));
+                    ahead.see(error_of_size(ty[c], ty_right[j], of_ty * std::abs(f[j])), x[j], wide(n));
+                    const wide right = dy[j] * x[j] * r;
+                    of_w.see(static_cast<double>(std::abs(wide(dw[c]) - right) / ulp::unit<T>(right)), x[j],
+                             wide(n));
+                }
+            }
+        }
+    }
+    back.expect_within(4, "split_rms_norm_vjp");
+    ahead.expect_within(4, "split_rms_norm_jvp");
+    of_w.expect_within(4, "split_rms_norm_vjp_dw");
+}
+
+TYPED_TEST(norms, a_gradient_of_one_part_is_that_of_rms_norm)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    if constexpr (std::is_same_v<S, double>) {
+        reference::random random{28};
+        for (const std::size_t n : {1U, 16U, 37U, 600U}) {
+            const auto w = precision::row<S>(random, n);
+            for (int of_x = -1073; of_x < 1024; of_x += 131) {
+                for (int of_dy = -1073; of_dy < 1024; of_dy += 131) {
+                    const auto x = precision::row<S>(random, n, -1, 1, of_x);
+                    const auto dy = precision::row<S>(random, n, -1, 1, of_dy);
+                    for (const T eps : {T(0), T(1e-6)}) {
+                        const api::square_sum squares = api::sum_of_squares(x);
+                        const api::product_sum vjp[] = {api::rms_norm_vjp_sum(x, w, dy, squares, n, {.eps = eps})};
+                        const api::product_sum jvp[] = {api::rms_norm_jvp_sum(x, dy, squares, n, {.eps = eps})};
+                        std::vector<S> right(n), got(n), dw_right(n), dw(n);
+                        api::rms_norm_vjp(right, dw_right, x, w, dy, {.eps = eps});
+                        api::rms_norm_apply_vjp(got, dw, x, w, dy, squares, api::combine(vjp), n, {.eps = eps});
+                        EXPECT_TRUE(precision::all_same_bits(got, right)) << n << ' ' << of_x << ' ' << of_dy;
+                        EXPECT_TRUE(precision::all_same_bits(dw, dw_right)) << n << ' ' << of_x << ' ' << of_dy;
+                        api::rms_norm_jvp(right, x, w, dy, {.eps = eps});
+                        api::rms_norm_apply_jvp(got, x, w, dy, squares, api::combine(jvp), n, {.eps = eps});
+                        EXPECT_TRUE(precision::all_same_bits(got, right)) << n << ' ' << of_x << ' ' << of_dy;
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(product_sums, are_combined_over_the_whole_range)
+{
+    // of rows of one element, whose product is known
+    const auto sum_of = [](double x, double a) {
+        const std::vector<double> row{x}, along{a};
+        return api::rms_norm_jvp_sum(row, along, api::sum_of_squares(row), 1, {.eps = 0.0});
+    };
+    EXPECT_EQ(api::combine(std::span<const api::product_sum>{}).value, 0);
+    const auto zero = sum_of(1, 0);
+    for (const double a : {1e-320, 1e-200, 1.0, 1e200, 1.7e308}) {
+        const auto alone = sum_of(1, a);
+        const api::product_sum parts[] = {zero, alone, zero, alone};
+        const auto all = api::combine(parts);
+        EXPECT_EQ(all.value, 2 * alone.value) << a;
+        EXPECT_EQ(all.largest, a);
+        const api::product_sum beside_more[] = {alone, sum_of(1, -a), sum_of(1, a / 2)};
+        EXPECT_EQ(api::combine(beside_more).value, alone.value / 2) << a;
+    }
+    const api::product_sum far_apart[] = {sum_of(1, 1e-300), sum_of(1, 1e300), sum_of(1, 1e-300)};
+    EXPECT_EQ(api::combine(far_apart).value, sum_of(1, 1e300).value);
+    const api::product_sum with_nan[] = {sum_of(1, 1), sum_of(1, nan<double>)};
+    EXPECT_TRUE(std::isnan(api::combine(with_nan).value));
 }
 
 }  // namespace

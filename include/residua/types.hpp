@@ -176,6 +176,13 @@ struct square_sum {
     int exponent;
 };
 
+/// A sum of products a x along a row of a norm, where every finite a and x can be brought into range: which power of two
+/// `value` is in follows from the largest |a|.
+struct product_sum {
+    double value;
+    double largest;
+};
+
 /// Where a gated activation a(gate) b(up) rounds to a type of 16 bits: `once`, at the end; or also `before_product`, each
 /// factor to the type of its operand, as where the activation is stored before it is multiplied (eager PyTorch).
 enum class activation_rounding : std::uint8_t { once, before_product };

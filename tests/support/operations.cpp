@@ -183,6 +183,18 @@ using sum_of = role<use::sum, 1, 1, N>;
             api::name##_jvp(ty, api::packed(z), api::packed(tz), {__VA_ARGS__});                                   \
         })
 
+/// The sum of squares depends on the type of x: of float it is computed in float.
+template <class T>
+std::vector<api::square_sum> squares_in_double(api::rows<T> x)
+{
+    std::vector<double> copy(x.count * x.columns);
+    const api::rows<double> same{copy.data(), x.count, x.columns};
+    api::convert(same, x);
+    std::vector<api::square_sum> sums(x.count);
+    api::sum_of_squares(sums, same);
+    return sums;
+}
+
 inline constexpr auto accumulate = api::weight_gradient::accumulate;
 
 // Numbers of options have to be exact in float, so that they are the same for
@@ -296,6 +308,24 @@ std::vector<operation> make_all()
                                   api::rms_norm_apply(y, x, w, known, x.columns, {.eps = 0x1p-20});
                               })
             .that_rounds_inside(),
+        make_wide<out, sum, in, weight, in>("rms_norm_vjp of the sums",
+                                            [](auto dx, auto dw, auto x, auto w, auto dy) {
+                                                const auto squares = squares_in_double(x);
+                                                std::vector<api::product_sum> products(x.count);
+                                                api::rms_norm_vjp_sum(products, x, w, dy, squares, x.columns,
+                                                                      {.eps = 0x1p-20});
+                                                api::rms_norm_apply_vjp(dx, dw, x, w, dy, squares, products,
+                                                                        x.columns, {.eps = 0x1p-20});
+                                            }),
+        make_wide<out, in, weight, in>("rms_norm_jvp of the sums",
+                                       [](auto ty, auto x, auto w, auto tx) {
+                                           const auto squares = squares_in_double(x);
+                                           std::vector<api::product_sum> products(x.count);
+                                           api::rms_norm_jvp_sum(products, x, tx, squares, x.columns,
+                                                                 {.eps = 0x1p-20});
+                                           api::rms_norm_apply_jvp(ty, x, zero_centered(w), tx, squares, products,
+                                                                   x.columns, {.eps = 0x1p-20});
+                                       }),
         make<out, in_out, in, weight>(
             "add_rms_norm of the stored sum",
             [](auto y, auto r, auto x, auto w) { api::add_rms_norm(y, r, x, w, {.eps = 0x1p-20, .scale = 0.25}); })

@@ -104,6 +104,19 @@
     X(square_sum, combine, (const square_sum* parts, std::size_t count), (parts, count))                               \
     X(void, rms_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),              \
       (s, ty, x, w, kind, tx, eps))                                                                                    \
+    X(product_sum, combine_products, (const product_sum* parts, std::size_t count), (parts, count))                    \
+    X(void, rms_norm_products,                                                                                         \
+      (shape s, product_sum* sums, input x, input w, norm_weight kind, input a, const square_sum* squares,             \
+       std::size_t count, double eps),                                                                                 \
+      (s, sums, x, w, kind, a, squares, count, eps))                                                                   \
+    X(void, rms_norm_apply_vjp,                                                                                        \
+      (shape s, output dx, output dw, input x, input w, norm_weight kind, input dy, const square_sum* squares,         \
+       const product_sum* products, std::size_t count, double eps, weight_gradient mode),                              \
+      (s, dx, dw, x, w, kind, dy, squares, products, count, eps, mode))                                                \
+    X(void, rms_norm_apply_jvp,                                                                                        \
+      (shape s, output ty, input x, input w, norm_weight kind, input tx, const square_sum* squares,                    \
+       const product_sum* products, std::size_t count, double eps),                                                    \
+      (s, ty, x, w, kind, tx, squares, products, count, eps))                                                          \
     X(void, add_rms_norm_vjp,                                                                                          \
       (shape s, output dresidual, output dx, output dw, input residual, input w, norm_weight kind,                     \
        input dresidual_out, input dy, double eps, double scale, weight_gradient mode),                                 \

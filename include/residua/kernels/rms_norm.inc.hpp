@@ -210,29 +210,77 @@ struct rms_norm_jacobian_of {
     }
 };
 
-/// One row in double, which holds any product of three floats. a and x are in range, and r belongs to that x; the result
-/// is to be multiplied by 2^exponent.
+/// One row in double, which holds any product of three floats. a and x are in range, and r belongs to that x; `sum` is that
+/// of the products of the whole row, of `count` elements. The result is to be multiplied by 2^exponent.
+template <factors When, class Target>
+inline void jacobian_of_sum(const Target& out, const source<double>& a, const source<double>& x,
+                            const channel_factors<double>& f, std::size_t n, double r, int exponent, double sum,
+                            std::size_t count)
+{
+    const double mean = r * (sum / static_cast<double>(count));
+    const int possible = exponent > 2000 ? 2000 : exponent < -2000 ? -2000 : exponent;
+    out.write(rms_norm_jacobian_of<When, double>{r, mean, f.offset, possible}, n, a, x, f.w);
+}
+template <factors When>
+inline double sum_of_products(const source<double>& a, const source<double>& x, const channel_factors<double>& f,
+                              std::size_t n)
+{
+    return sum_row(add_product_with_x<When, double>{f.offset}, n, a, x, f.w);
+}
 template <factors When, class Target>
 inline void jacobian_in_range(const Target& out, const source<double>& a, const source<double>& x,
                               const channel_factors<double>& f, std::size_t n, double r, int exponent)
 {
-    const double sum = sum_row(add_product_with_x<When, double>{f.offset}, n, a, x, f.w);
-    const double mean = r * (sum / static_cast<double>(n));
-    const int possible = exponent > 2000 ? 2000 : exponent < -2000 ? -2000 : exponent;
-    out.write(rms_norm_jacobian_of<When, double>{r, mean, f.offset, possible}, n, a, x, f.w);
+    jacobian_of_sum<When>(out, a, x, f, n, r, exponent, sum_of_products<When>(a, x, f, n), n);
 }
 
-/// The same for any a and x: they are brought near one (the result is linear in a).
+/// The exponent that brings a row near one whose largest element is far from it; 0 for any other.
+inline int exponent_of_products(double largest)
+{
+    const bool extreme = largest > 0x1p60 || largest < 0x1p-60;
+    return extreme && largest > 0 && largest <= 0x1.fffffffffffffp1023 ? exponent_to_one(largest) : 0;
+}
+
+/// The sum of the products, for any a and x: both are brought near one.
+template <factors When>
+inline product_sum products_of_row(const source<double>& a, const source<double>& x,
+                                   const channel_factors<double>& f, std::size_t n, row_scale scale)
+{
+    const double largest = largest_magnitude(a, n);
+    const auto a_row = in_range(a, exponent_of_products(largest));
+    const auto x_row = in_range(x, scale.exponent);
+    return {sum_of_products<When>(a_row.as_source(), x_row.as_source(), f, n), largest};
+}
+/// The Jacobian for any a and x, once the products of the whole row are known (the result is linear in a).
+template <factors When, class Target>
+inline void jacobian_of_products(const Target& out, const source<double>& a, const source<double>& x,
+                                 const channel_factors<double>& f, std::size_t n, row_scale scale,
+                                 product_sum products, std::size_t count)
+{
+    const int up = exponent_of_products(products.largest);
+    const auto a_row = in_range(a, up);
+    const auto x_row = in_range(x, scale.exponent);
+    jacobian_of_sum<When>(out, a_row.as_source(), x_row.as_source(), f, n, scale.r, scale.exponent - up,
+                          products.value, count);
+}
 template <factors When, class Target>
 inline void rms_norm_jacobian_row(const Target& out, const source<double>& a, const source<double>& x,
                                   const channel_factors<double>& f, std::size_t n, row_scale scale)
 {
-    const double most = largest_magnitude(a, n);
-    const bool extreme = scale.exponent != 0 || most > 0x1p300 || (most > 0 && most < 0x1p-300);
-    const int up = extreme && most > 0 && most <= 0x1.fffffffffffffp1023 ? exponent_to_one(most) : 0;
-    const auto a_row = in_range(a, up);
-    const auto x_row = in_range(x, scale.exponent);
-    jacobian_in_range<When>(out, a_row.as_source(), x_row.as_source(), f, n, scale.r, scale.exponent - up);
+    jacobian_of_products<When>(out, a, x, f, n, scale, products_of_row<When>(a, x, f, n, scale), n);
+}
+
+/// In the order in which they come, at the power of two of the largest element.
+inline product_sum combine_products(const product_sum* parts, std::size_t count)
+{
+    product_sum total{};
+    for (std::size_t i = 0; i < count; ++i) {
+        const double largest = parts[i].largest > total.largest ? parts[i].largest : total.largest;
+        const int up = exponent_of_products(largest);
+        const double before = times_pow2(total.value, up - exponent_of_products(total.largest));
+        total = {before + times_pow2(parts[i].value, up - exponent_of_products(parts[i].largest)), largest};
+    }
+    return total;
 }
 
 template <class T>
@@ -310,6 +358,51 @@ inline void rms_norm_jvp(shape s, output ty, input x, input w, norm_weight kind,
         const auto row = from<double>(x, i);
         rms_norm_jacobian_row<factors::last>(to_row<double>{to<double>(ty, i)}, from<double>(tx, i), row, f,
                                              s.columns, rms_scale(row, s.columns, eps));
+    }
+}
+
+// --- the same for a part of each row, in double for every type -------------------------------------------------------
+
+/// The sums of dy f x; of tx x without a weight.
+inline void rms_norm_products(shape s, product_sum* sums, input x, input w, norm_weight kind, input a,
+                              const square_sum* squares, std::size_t count, double eps)
+{
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        sums[i] = {};
+        if (s.columns == 0) continue;
+        sums[i] = products_of_row<factors::first>(from<double>(a, i), from<double>(x, i), f, s.columns,
+                                                  scale_of_row(squares[i], count, eps));
+    }
+}
+
+inline void rms_norm_apply_vjp(shape s, output dx, output dw, input x, input w, norm_weight kind, input dy,
+                               const square_sum* squares, const product_sum* products, std::size_t count,
+                               double eps, weight_gradient mode)
+{
+    if (s.columns == 0) return;
+    begin_weight_gradient(dw, s.columns, mode);
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        const auto scale = scale_of_row(squares[i], count, eps);
+        const auto row = from<double>(x, i);
+        const auto dy_row = from<double>(dy, i);
+        add_to_weight_gradient(dw, dy_row, row, s.columns, scale);
+        jacobian_of_products<factors::first>(to_row<double>{to<double>(dx, i)}, dy_row, row, f, s.columns, scale,
+                                             products[i], count);
+    }
+}
+
+inline void rms_norm_apply_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx,
+                               const square_sum* squares, const product_sum* products, std::size_t count,
+                               double eps)
+{
+    if (s.columns == 0) return;
+    const auto f = channels<double>(w, kind);
+    for (std::size_t i = 0; i < s.rows; ++i) {
+        jacobian_of_products<factors::last>(to_row<double>{to<double>(ty, i)}, from<double>(tx, i),
+                                            from<double>(x, i), f, s.columns, scale_of_row(squares[i], count, eps),
+                                            products[i], count);
     }
 }
 
