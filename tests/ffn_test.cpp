@@ -138,21 +138,21 @@ std::vector<form<T>> forms()
 {
     using namespace reference;
     return {
-        {"swiglu", 3, RESIDUA_TESTS_FUNCTIONS(swiglu), silu, silu_derivative, identity, one},
+        {"swiglu", 2, RESIDUA_TESTS_FUNCTIONS(swiglu), silu, silu_derivative, identity, one},
         {"geglu", 4, RESIDUA_TESTS_FUNCTIONS(geglu), gelu, gelu_derivative, identity, one},
         {"geglu_tanh", 4, RESIDUA_TESTS_FUNCTIONS(geglu_tanh), gelu_tanh, gelu_tanh_derivative, identity, one},
         {"reglu", 0.5, RESIDUA_TESTS_FUNCTIONS(reglu), relu, relu_derivative, identity, one},
-        {"clamped_swiglu", 3, RESIDUA_TESTS_FUNCTIONS(clamped_swiglu, {.limit = 10}), of_clamped<10, silu>,
+        {"clamped_swiglu", 2, RESIDUA_TESTS_FUNCTIONS(clamped_swiglu, {.limit = 10}), of_clamped<10, silu>,
          slope_of_clamped<10, silu_derivative>, clamped<10>, passes<10>},
-        {"swiglu_clamped_after", 3, RESIDUA_TESTS_FUNCTIONS(swiglu_clamped_after, {.limit = 7}),
+        {"swiglu_clamped_after", 2, RESIDUA_TESTS_FUNCTIONS(swiglu_clamped_after, {.limit = 7}),
          [](wide x) { return silu(x) > 7 ? wide(7) : silu(x); },
          [](wide x) { return silu(x) > 7 ? wide(0) : silu_derivative(x); }, clamped<7>, passes<7>},
-        {"gpt_oss_swiglu", 3, RESIDUA_TESTS_FUNCTIONS(gpt_oss_swiglu, {.limit = 7, .alpha = 1.75}),
+        {"gpt_oss_swiglu", 2, RESIDUA_TESTS_FUNCTIONS(gpt_oss_swiglu, {.limit = 7, .alpha = 1.75}),
          of_clamped<7, silu_with_alpha>, slope_of_clamped<7, silu_with_alpha_slope>,
          [](wide x) { return clamped<7>(x) + 1; }, passes<7>},
         {"situ_glu", 8, RESIDUA_TESTS_FUNCTIONS(situ_glu), tanh_times_sigmoid, tanh_times_sigmoid_slope,
          [](wide x) { return 25 * std::tanh(x / 25); }, [](wide x) { return tanh_derivative(x / 25); }},
-        {"sigmoid_gate", 3, [](view<T> y, view<T> g, view<T> x) { api::sigmoid_gate(y, x, g); },
+        {"sigmoid_gate", 2, [](view<T> y, view<T> g, view<T> x) { api::sigmoid_gate(y, x, g); },
          [](view<T> dg, view<T> dx, view<T> g, view<T> x, view<T> dy) { api::sigmoid_gate_vjp(dx, dg, x, g, dy); },
          [](view<T> ty, view<T> g, view<T> x, view<T> tg, view<T> tx) { api::sigmoid_gate_jvp(ty, x, g, tx, tg); },
          RESIDUA_TESTS_PACKED(sigmoid_gate), sigmoid, sigmoid_derivative, identity, one},
@@ -238,6 +238,83 @@ TYPED_TEST(floating, forms_are_within_their_bounds)
             }
         }
         ulp::expect_within<T>(seen, f.bound, f.name);
+    }
+}
+/// The forms that come in two accuracies.
+template <class T>
+struct tiered_form {
+    std::string name;
+    void (*f)(view<T> y, view<T> gate, view<T> up, api::accuracy tier);
+    wide (*a)(wide);
+    wide (*b)(wide);
+};
+#define RESIDUA_TESTS_TIERED(name, ...)                                   \
+    #name, [](view<T> y, view<T> g, view<T> u, api::accuracy tier) {      \
+        api::name(y, g, u, {__VA_ARGS__ __VA_OPT__(, ).accuracy = tier}); \
+    }
+template <class T>
+std::vector<tiered_form<T>> tiered_forms()
+{
+    using namespace reference;
+    return {
+        {RESIDUA_TESTS_TIERED(swiglu), silu, identity},
+        {RESIDUA_TESTS_TIERED(clamped_swiglu, .limit = 10), of_clamped<10, silu>, clamped<10>},
+        {RESIDUA_TESTS_TIERED(swiglu_clamped_after, .limit = 7),
+         [](wide x) { return silu(x) > 7 ? wide(7) : silu(x); }, clamped<7>},
+        {RESIDUA_TESTS_TIERED(gpt_oss_swiglu, .limit = 7, .alpha = 1.75), of_clamped<7, silu_with_alpha>,
+         [](wide x) { return clamped<7>(x) + 1; }},
+        {"sigmoid_gate",
+         [](view<T> y, view<T> g, view<T> x, api::accuracy tier) {
+             api::sigmoid_gate(y, x, g, {.accuracy = tier});
+         },
+         sigmoid, identity},
+    };
+}
+
+TYPED_TEST(floating, forms_of_both_accuracies_are_within_their_bounds)
+{
+    using T = TypeParam;
+    for (const auto& f : tiered_forms<T>()) {
+        for (const auto tier : {api::accuracy::standard, api::accuracy::precise}) {
+            const bool precise = tier == api::accuracy::precise;
+            ulp::worst seen;
+            for (const auto& o : regions<T>()) {
+                std::vector<T> y(o.gate.size());
+                f.f(in(y), in(o.gate), in(o.up), tier);
+                for (std::size_t j = 0; j < y.size(); ++j) {
+                    const wide g = as_wide(o.gate[j]);
+                    seen.see(y[j], f.a(g) * f.b(as_wide(o.up[j])), g, as_wide(o.up[j]));
+                }
+            }
+            ulp::expect_within<T>(seen, precise ? 1 : 2, f.name + (precise ? ", precise" : ""));
+        }
+    }
+}
+
+// A lane that is computed in another way must not change its neighbours.
+TYPED_TEST(floating, an_extreme_lane_leaves_the_others_alone)
+{
+    using T = TypeParam;
+    reference::random random{91};
+    const std::size_t n = 40;
+    const auto gate = random_row<T>(random, n, 12);
+    const auto up = random_row<T>(random, n, 3);
+    constexpr T inf = std::numeric_limits<T>::infinity();
+    for (const auto& f : tiered_forms<T>()) {
+        for (const auto tier : {api::accuracy::standard, api::accuracy::precise}) {
+            std::vector<T> alone(n);
+            f.f(in(alone), in(gate), in(up), tier);
+            for (const T extreme : {-inf, T(-70), T(-1000), std::numeric_limits<T>::quiet_NaN()}) {
+                for (std::size_t at = 0; at < n; ++at) {
+                    auto g = gate;
+                    g[at] = extreme;
+                    std::vector<T> y(n);
+                    f.f(in(y), in(g), in(up), tier);
+                    y[at] = alone[at];
+                    EXPECT_TRUE(all_same(y, alone)) << f.name << " beside " << extreme << " in " << at;
+                }
+            }
+        }
     }
 }
 TYPED_TEST(half, forms_are_rounded_correctly)

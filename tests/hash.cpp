@@ -241,6 +241,13 @@ void hash_rows()
     each("reglu", [](O& o) { api::reglu(o.out, o.a, o.b); });
     each("swiglu_clamped_after", [](O& o) { api::swiglu_clamped_after(o.out, o.a, o.b, {.limit = T(7)}); });
     each("sigmoid_gate", [](O& o) { api::sigmoid_gate(o.out, o.a, o.b); });
+    constexpr auto precise = residua::accuracy::precise;
+    each("exp, precise", [](O& o) { api::exp(o.out, o.a, {.accuracy = precise}); });
+    each("tanh, precise", [](O& o) { api::tanh(o.out, o.a, {.accuracy = precise}); });
+    each("sigmoid, precise", [](O& o) { api::sigmoid(o.out, o.a, {.accuracy = precise}); });
+    each("silu, precise", [](O& o) { api::silu(o.out, o.a, {.accuracy = precise}); });
+    each("swiglu, precise", [](O& o) { api::swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
+    each("gpt_oss_swiglu, precise", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
     // the gradient, and the derivative along it
 #define RESIDUA_HASH_GATED(name, ...)                                               \
     each(#name "_vjp", [](O& o) {                                                   \

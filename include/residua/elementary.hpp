@@ -5,8 +5,7 @@
 /// Aliasing: y may be exactly x; otherwise they must share no element. y is overwritten.
 /// Errors: shapes that differ, partial overlap: RESIDUA_ASSERT. Nothing allocates or throws.
 /// NaN gives NaN. Bits: the same in every lane, tail, backend and instruction set.
-/// Speed: subnormal results are right, and slower where the CPU needs its microcode for them (AVX-512 on Zen 4: silu takes
-/// 8 times as long where all results are subnormal).
+/// Speed: subnormal results are right, and slower (AVX-512: silu of float takes 4 times as long where all results are).
 #if !defined(RESIDUA_ELEMENTARY_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_ELEMENTARY_HPP
@@ -15,29 +14,32 @@
 
 namespace RESIDUA_API {
 
+/// The options of functions that come in two accuracies: `{.accuracy = accuracy::precise}`.
+struct elementary_options {
+    residua::accuracy accuracy = residua::accuracy::standard;
+};
+
 /// y = e^x. Subnormal results are kept, infinity only where e^x is beyond the largest number.
-/// Error: at most 2 ulp (measured: 1.0 in float).
+/// Error: at most 2 ulp, precise 1 ulp.
 template <writable_rows Y, readable_rows X>
-void exp(Y&& y, const X& x);
+void exp(Y&& y, const X& x, elementary_options options = {});
 
 /// y = ln x. -infinity at zeros, NaN below, +infinity at +infinity. Error: at most 2 ulp (measured: 0.9 in float).
 template <writable_rows Y, readable_rows X>
 void log(Y&& y, const X& x);
 
-/// y = tanh x; odd to the bit, -0 at -0, +-1 at the infinities. Error: at most 2 ulp (measured: 1.9 in
-/// float).
+/// y = tanh x; odd to the bit, -0 at -0, +-1 at the infinities. Error: at most 2 ulp, precise 1 ulp.
 template <writable_rows Y, readable_rows X>
-void tanh(Y&& y, const X& x);
+void tanh(Y&& y, const X& x, elementary_options options = {});
 
-/// y = 1 / (1 + e^-x), down to subnormal results; 0 and 1 at the infinities. Error: at most 2 ulp
-/// (measured: 1.7 in float).
+/// y = 1 / (1 + e^-x), down to subnormal results; 0 and 1 at the infinities. Error: at most 2 ulp, precise 1 ulp.
 template <writable_rows Y, readable_rows X>
-void sigmoid(Y&& y, const X& x);
+void sigmoid(Y&& y, const X& x, elementary_options options = {});
 
-/// y = x / (1 + e^-x), down to subnormal results; -0 at -infinity, +infinity at +infinity. Error: at
-/// most 2 ulp (measured: 1.7 in float).
+/// y = x / (1 + e^-x), down to subnormal results; -0 at -infinity, +infinity at +infinity. Error: at most 2 ulp, precise
+/// 1 ulp.
 template <writable_rows Y, readable_rows X>
-void silu(Y&& y, const X& x);
+void silu(Y&& y, const X& x, elementary_options options = {});
 
 /// y = x Phi(x) with the normal distribution Phi (the erf form of GELU), down to subnormal results; -0 at -infinity,
 /// +infinity at +infinity. Computed in double for every type. Error: at most 1 ulp in float, 4 ulp in double.
@@ -89,23 +91,34 @@ void box_muller(Z&& z, const U1& u1, const U2& u2);
 
 // --- implementation --------------------------------------------------------------------------------------------
 
+#define RESIDUA_CHECKED_VIEWS(name, y, x)                                           \
+    const auto out = detail::view(y);                                               \
+    const auto in = detail::constant_view(x);                                       \
+    RESIDUA_ASSERT(detail::same_shape(out, in), #name ": y and x differ in shape"); \
+    RESIDUA_ASSERT(detail::same_or_apart(out, in), #name ": y and x overlap in part")
+
 // Last the template argument of the kernel, or nothing where that always computes in double.
 #define RESIDUA_ELEMENTWISE(name, ...)                                                             \
     template <writable_rows Y, readable_rows X>                                                    \
     void name(Y&& y, const X& x)                                                                   \
     {                                                                                              \
-        const auto out = detail::view(y);                                                          \
-        const auto in = detail::constant_view(x);                                                  \
-        RESIDUA_ASSERT(detail::same_shape(out, in), #name ": y and x differ in shape");            \
-        RESIDUA_ASSERT(detail::same_or_apart(out, in), #name ": y and x overlap in part");         \
+        RESIDUA_CHECKED_VIEWS(name, y, x);                                                         \
         kernels::name __VA_ARGS__(detail::shape_of(out), detail::memory(out), detail::memory(in)); \
     }
+#define RESIDUA_TIERED_ELEMENTWISE(name)                                                           \
+    template <writable_rows Y, readable_rows X>                                                    \
+    void name(Y&& y, const X& x, elementary_options options)                                       \
+    {                                                                                              \
+        RESIDUA_CHECKED_VIEWS(name, y, x);                                                         \
+        kernels::name<detail::arithmetic<Y, const X&>>(detail::shape_of(out), detail::memory(out), \
+                                                       detail::memory(in), options.accuracy);      \
+    }
 
-RESIDUA_ELEMENTWISE(exp, <detail::arithmetic<Y, const X&>>)
+RESIDUA_TIERED_ELEMENTWISE(exp)
 RESIDUA_ELEMENTWISE(log, <detail::arithmetic<Y, const X&>>)
-RESIDUA_ELEMENTWISE(tanh, <detail::arithmetic<Y, const X&>>)
-RESIDUA_ELEMENTWISE(sigmoid, <detail::arithmetic<Y, const X&>>)
-RESIDUA_ELEMENTWISE(silu, <detail::arithmetic<Y, const X&>>)
+RESIDUA_TIERED_ELEMENTWISE(tanh)
+RESIDUA_TIERED_ELEMENTWISE(sigmoid)
+RESIDUA_TIERED_ELEMENTWISE(silu)
 RESIDUA_ELEMENTWISE(cos_2pi, <detail::arithmetic<Y, const X&>>)
 RESIDUA_ELEMENTWISE(relu, <detail::arithmetic<Y, const X&>>)
 RESIDUA_ELEMENTWISE(convert, <detail::arithmetic<Y, const X&>>)
@@ -113,7 +126,9 @@ RESIDUA_ELEMENTWISE(gelu)
 RESIDUA_ELEMENTWISE(gelu_tanh)
 RESIDUA_ELEMENTWISE(silu_derivative)
 
+#undef RESIDUA_TIERED_ELEMENTWISE
 #undef RESIDUA_ELEMENTWISE
+#undef RESIDUA_CHECKED_VIEWS
 
 #define RESIDUA_DIAGONAL(name)                                                                                \
     template <writable_rows DX, readable_rows X, readable_rows DY>                                            \

@@ -19,16 +19,18 @@
 /// Options: `{.rounding = activation_rounding::before_product}` makes both factors be rounded to the types of gate and up
 /// before they are multiplied, as where a model stores silu(gate); by default y is rounded once. (Eager GPT-OSS rounds
 /// alpha gate and its sigmoid too, which has no name here.) Gradients and derivatives are those of the formula. The limits
-/// of a form come with it; an infinite limit clamps nothing, to the bit.
+/// of a form come with it; an infinite limit clamps nothing, to the bit. `{.accuracy = accuracy::precise}` lowers the bound
+/// of y.
 ///
 /// y: NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: -0 up, and
 /// infinite for an infinite up.
 /// Gradients: computed in double for every type, and rounded once; no product leaves the range on the way. What is
 /// clamped passes no gradient, not even an infinite one; at equality it passes. NaN in any input gives NaN in every
 /// output.
-/// Error of y: over the whole range, subnormal results included, at most 3 ulp; the GELU forms 1 ulp in float and 4 ulp
-/// in double; `situ_glu` 8 ulp. Error of gradients: 1 ulp in float, 8 ulp in double; for `situ_glu`, and for the sum in a
-/// JVP, of the largest term.
+/// Error of y, over the whole range and subnormal results included: at most 2 ulp, precise 1 ulp; `geglu`, `geglu_tanh` and
+/// `situ_glu` 1 ulp in float either way, and 4, 4 and 8 ulp in double.
+/// Error of gradients: 1 ulp in float, 8 ulp in double; for `situ_glu`, and for the sum in a JVP, of the largest term.
+/// How they were measured over every float: docs, Accuracy.
 #if !defined(RESIDUA_SWIGLU_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_SWIGLU_HPP
@@ -64,6 +66,7 @@ constexpr auto interleaved(Z&& z) noexcept
 template <class T>
 struct gated_options {
     activation_rounding rounding = activation_rounding::once;
+    residua::accuracy accuracy = residua::accuracy::standard;
 };
 
 /// The options of forms with a limit.
@@ -71,6 +74,7 @@ template <class T>
 struct clamped_swiglu_options {
     required<T> limit;
     activation_rounding rounding = activation_rounding::once;
+    residua::accuracy accuracy = residua::accuracy::standard;
 };
 
 /// The options of `gpt_oss_swiglu`, with the model's values.
@@ -79,6 +83,7 @@ struct gpt_oss_swiglu_options {
     T limit = T(7);
     T alpha = T(1.702);
     activation_rounding rounding = activation_rounding::once;
+    residua::accuracy accuracy = residua::accuracy::standard;
 };
 
 /// The options of `situ_glu`, with the values of Kimi K3.
@@ -87,6 +92,7 @@ struct situ_glu_options {
     T beta = T(4);
     T linear_beta = T(25);
     activation_rounding rounding = activation_rounding::once;
+    residua::accuracy accuracy = residua::accuracy::standard;
 };
 
 namespace local {
@@ -220,7 +226,7 @@ void run_gated(gated_form form, rows<Y> y, const gated_pair<G, U>& in, const O& 
     RESIDUA_ASSERT(local::same_or_apart(out, in.gate, in.up), "a gated activation: y and an input overlap in part");
     local::check_numbers(local::numbers_of(options));
     kernels::gated(in.shape(), out.output(), in.gate.input(), in.up.input(), form, local::numbers_of(options),
-                   options.rounding);
+                   options.rounding, options.accuracy);
 }
 
 template <class DG, class DU, class G, class U, class DY, class O>

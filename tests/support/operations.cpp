@@ -195,6 +195,7 @@ std::vector<api::square_sum> squares_in_double(api::rows<T> x)
     return sums;
 }
 
+inline constexpr auto precise = api::accuracy::precise;
 inline constexpr auto accumulate = api::weight_gradient::accumulate;
 
 // Numbers of options have to be exact in float, so that they are the same for
@@ -210,6 +211,12 @@ std::vector<operation> make_all()
         make<out, in>("tanh", [](auto y, auto x) { api::tanh(y, x); }),
         make<out, in>("sigmoid", [](auto y, auto x) { api::sigmoid(y, x); }),
         make<out, in>("silu", [](auto y, auto x) { api::silu(y, x); }),
+        make<out, in>("exp, precise", [](auto y, auto x) { api::exp(y, x, {.accuracy = precise}); }),
+        make<out, in>("tanh, precise", [](auto y, auto x) { api::tanh(y, x, {.accuracy = precise}); }),
+        make<out, in>("sigmoid, precise", [](auto y, auto x) { api::sigmoid(y, x, {.accuracy = precise}); }),
+        make<out, in>("silu, precise", [](auto y, auto x) { api::silu(y, x, {.accuracy = precise}); }),
+        make<out, in, in>("swiglu, precise",
+                          [](auto y, auto g, auto u) { api::swiglu(y, g, u, {.accuracy = precise}); }),
         make_wide<out, in>("gelu", [](auto y, auto x) { api::gelu(y, x); }),
         make_wide<out, in>("gelu_tanh", [](auto y, auto x) { api::gelu_tanh(y, x); }),
         make<out, in>("relu", [](auto y, auto x) { api::relu(y, x); }),

@@ -44,15 +44,30 @@ RESIDUA_LANE_INLINE V silu_derivative(V x)
     {                                            \
         map<T>(name##_of{}, s, y, x);            \
     }
+#define RESIDUA_TIERED_ELEMENTWISE(name)                                                       \
+    template <accuracy A>                                                                      \
+    struct name##_of {                                                                         \
+        template <class V>                                                                     \
+        RESIDUA_LANE_INLINE V operator()(V x) const                                            \
+        {                                                                                      \
+            return name<A>(x);                                                                 \
+        }                                                                                      \
+    };                                                                                         \
+    template <class T>                                                                         \
+    inline void name(shape s, output y, input x, accuracy tier)                                \
+    {                                                                                          \
+        if (tier == accuracy::precise) return map<T>(name##_of<accuracy::precise>{}, s, y, x); \
+        map<T>(name##_of<accuracy::standard>{}, s, y, x);                                      \
+    }
 #define RESIDUA_WIDE_ELEMENTWISE(name) \
     RESIDUA_FUNCTION(name)             \
     inline void name(shape s, output y, input x) { map<double>(name##_of{}, s, y, x); }
 
-RESIDUA_ELEMENTWISE(exp)
+RESIDUA_TIERED_ELEMENTWISE(exp)
 RESIDUA_ELEMENTWISE(log)
-RESIDUA_ELEMENTWISE(tanh)
-RESIDUA_ELEMENTWISE(sigmoid)
-RESIDUA_ELEMENTWISE(silu)
+RESIDUA_TIERED_ELEMENTWISE(tanh)
+RESIDUA_TIERED_ELEMENTWISE(sigmoid)
+RESIDUA_TIERED_ELEMENTWISE(silu)
 RESIDUA_ELEMENTWISE(cos_2pi)
 RESIDUA_ELEMENTWISE(relu)
 RESIDUA_ELEMENTWISE(convert)
@@ -61,6 +76,7 @@ RESIDUA_WIDE_ELEMENTWISE(gelu_tanh)
 RESIDUA_WIDE_ELEMENTWISE(silu_derivative)
 
 #undef RESIDUA_WIDE_ELEMENTWISE
+#undef RESIDUA_TIERED_ELEMENTWISE
 #undef RESIDUA_ELEMENTWISE
 #undef RESIDUA_FUNCTION
 

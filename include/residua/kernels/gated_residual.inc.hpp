@@ -56,7 +56,7 @@ struct gated_read_of {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V n, V g) const
     {
-        return sigmoid_factor{}.product(g, n);
+        return sigmoid_factor<>{}.product(g, n);
     }
 };
 inline void gated_read(shape s, std::size_t streams, output y, input n, input g, bool one_gate)
@@ -85,7 +85,7 @@ struct gated_read_vjp_of {
     RESIDUA_LANE_INLINE two<V> operator()(V n, V g, V dy) const
     {
         const V share = dy / V::broadcast(streams);
-        return {sigmoid_factor{}.product(g, share), value(sigmoid_slope(g) * n * share)};
+        return {sigmoid_factor<>{}.product(g, share), value(sigmoid_slope(g) * n * share)};
     }
 };
 inline void gated_read_vjp(shape s, std::size_t streams, output dn, output dg, input n, input g, bool one_gate,

@@ -74,8 +74,8 @@ inline void gated_rms_norm(shape s, output y, input x, input z, input w, norm_we
                            gate_order order)
 {
     if (s.columns == 0) return;
-    if (gate == norm_gate::silu) return gated_rms_norm_of<silu_factor, T>(s, y, x, z, w, kind, eps, order);
-    gated_rms_norm_of<sigmoid_factor, T>(s, y, x, z, w, kind, eps, order);
+    if (gate == norm_gate::silu) return gated_rms_norm_of<silu_factor<>, T>(s, y, x, z, w, kind, eps, order);
+    gated_rms_norm_of<sigmoid_factor<>, T>(s, y, x, z, w, kind, eps, order);
 }
 
 // With m = x r f: norm first, y = m act(z); gate first, y is the norm of u = x act(z).
@@ -157,9 +157,9 @@ inline void gated_rms_norm_vjp(shape s, output dx, output dz, output dw, input x
     if (s.columns == 0) return;
     begin_weight_gradient(dw, s.columns, mode);
     if (gate == norm_gate::silu) {
-        return gated_rms_norm_vjp_of<silu_factor>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
+        return gated_rms_norm_vjp_of<silu_factor<>>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
     }
-    gated_rms_norm_vjp_of<sigmoid_factor>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
+    gated_rms_norm_vjp_of<sigmoid_factor<>>(s, dx, dz, dw, x, z, w, kind, dy, eps, order);
 }
 
 template <class Gate>
@@ -192,9 +192,9 @@ inline void gated_rms_norm_jvp(shape s, output ty, input x, input z, input w, no
 {
     if (s.columns == 0) return;
     if (gate == norm_gate::silu) {
-        return gated_rms_norm_jvp_of<silu_factor>(s, ty, x, z, w, kind, tx, tz, eps, order);
+        return gated_rms_norm_jvp_of<silu_factor<>>(s, ty, x, z, w, kind, tx, tz, eps, order);
     }
-    gated_rms_norm_jvp_of<sigmoid_factor>(s, ty, x, z, w, kind, tx, tz, eps, order);
+    gated_rms_norm_jvp_of<sigmoid_factor<>>(s, ty, x, z, w, kind, tx, tz, eps, order);
 }
 
 }  // namespace RESIDUA_PASS

@@ -5,11 +5,11 @@
 // clang-format off
 /// Templates over T (float, double) in every pass.
 #define RESIDUA_KERNELS(X)                                                                                             \
-    X(void, exp, (shape s, output y, input x), (s, y, x))                                                              \
+    X(void, exp, (shape s, output y, input x, accuracy tier), (s, y, x, tier))                                         \
     X(void, log, (shape s, output y, input x), (s, y, x))                                                              \
-    X(void, tanh, (shape s, output y, input x), (s, y, x))                                                             \
-    X(void, sigmoid, (shape s, output y, input x), (s, y, x))                                                          \
-    X(void, silu, (shape s, output y, input x), (s, y, x))                                                             \
+    X(void, tanh, (shape s, output y, input x, accuracy tier), (s, y, x, tier))                                        \
+    X(void, sigmoid, (shape s, output y, input x, accuracy tier), (s, y, x, tier))                                     \
+    X(void, silu, (shape s, output y, input x, accuracy tier), (s, y, x, tier))                                        \
     X(void, cos_2pi, (shape s, output y, input x), (s, y, x))                                                          \
     X(void, relu, (shape s, output y, input x), (s, y, x))                                                             \
     X(void, convert, (shape s, output y, input x), (s, y, x))                                                          \
@@ -40,8 +40,8 @@
     X(T, rms, (shape s, input x), (s, x))                                                                              \
     X(void, gated,                                                                                                     \
       (shape s, output y, input gate, input up, gated_form form, gated_numbers<T> numbers,                             \
-       activation_rounding rounding),                                                                                  \
-      (s, y, gate, up, form, numbers, rounding))                                                                       \
+       activation_rounding rounding, accuracy tier),                                                                   \
+      (s, y, gate, up, form, numbers, rounding, tier))                                                                 \
     X(void, mix_streams, (shape s, output y, input x, operand::mixing m), (s, y, x, m))                                \
     X(void, gated_write, (shape s, std::size_t streams, output y, input x, input f, input m),                          \
       (s, streams, y, x, f, m))                                                                                        \

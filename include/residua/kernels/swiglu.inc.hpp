@@ -41,12 +41,13 @@ RESIDUA_SCALED_FACTOR(gelu_factor, gelu)
 RESIDUA_SCALED_FACTOR(gelu_tanh_factor, gelu_tanh)
 #undef RESIDUA_SCALED_FACTOR
 
+template <accuracy A = accuracy::standard>
 struct silu_factor : always_passes {
     static constexpr bool wide = false;
     template <class V>
     RESIDUA_LANE_INLINE V product(V gate, V factor) const
     {
-        return logistic_product(gate, factor);
+        return silu_product<A>(gate, factor);
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
@@ -61,16 +62,16 @@ struct silu_factor : always_passes {
 };
 
 /// gate sigmoid(alpha gate)
-template <class T>
+template <class T, accuracy A>
 struct silu_factor_of : always_passes {
     static constexpr bool wide = false;
     T alpha;
 
     RESIDUA_LANE_INLINE explicit silu_factor_of(T a) : alpha{a} {}
     template <class V>
-    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    RESIDUA_LANE_INLINE V product(V gate, V factor, V low = zero<V>()) const
     {
-        return logistic_product(gate, V::broadcast(alpha), factor);
+        return silu_product<A>(gate, V::broadcast(alpha), factor, low);
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
@@ -84,12 +85,13 @@ struct silu_factor_of : always_passes {
     }
 };
 
+template <accuracy A = accuracy::standard>
 struct sigmoid_factor : always_passes {
     static constexpr bool wide = false;
     template <class V>
     RESIDUA_LANE_INLINE V product(V gate, V factor) const
     {
-        return scaled_quotient(factor, reduce_logistic(gate, constants<scalar<V>>::product_reach), V::broadcast(1));
+        return sigmoid_product<A>(gate, factor);
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
@@ -151,10 +153,10 @@ struct clamped_factor {
     {
         return from_above(gate, V::broadcast(limit));
     }
-    template <class V>
-    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    template <class V, class... Low>
+    RESIDUA_LANE_INLINE V product(V gate, V factor, Low... low) const
     {
-        return inner.product(clamped(gate), factor);
+        return inner.product(clamped(gate), factor, low...);
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
@@ -174,8 +176,9 @@ struct clamped_factor {
 };
 
 /// silu that is clamped from above after it is computed.
-template <class T>
-struct clamped_silu : silu_factor {
+template <class T, accuracy A>
+struct clamped_silu : silu_factor<A> {
+    using silu_only = silu_factor<A>;
     T limit;
 
     RESIDUA_LANE_INLINE explicit clamped_silu(T most) : limit{most} {}
@@ -183,17 +186,17 @@ struct clamped_silu : silu_factor {
     RESIDUA_LANE_INLINE V product(V gate, V factor) const
     {
         const V most = V::broadcast(limit);
-        return select(most < silu(gate), most * factor, silu_factor::product(gate, factor));
+        return select(most < silu<A>(gate), most * factor, silu_only::product(gate, factor));
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
     {
-        return select(passes(gate), silu_factor::exact(gate), split(V::broadcast(limit)));
+        return select(passes(gate), silu_only::exact(gate), split(V::broadcast(limit)));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V gate) const
     {
-        return !(V::broadcast(limit) < value(silu_factor::exact(gate)));
+        return !(V::broadcast(limit) < value(silu_only::exact(gate)));
     }
 };
 
@@ -214,15 +217,14 @@ RESIDUA_LANE_INLINE scaled<V> soft_cap_slope(V x, V cap)
 /// beta tanh(gate / beta) sigmoid(gate)
 template <class T>
 struct soft_capped_factor : always_passes {
-    static constexpr bool wide = false;
+    static constexpr bool wide = true;
     T beta;
 
     RESIDUA_LANE_INLINE explicit soft_capped_factor(T cap) : beta{cap} {}
     template <class V>
     RESIDUA_LANE_INLINE V product(V gate, V factor) const
     {
-        return scaled_quotient(soft_cap(gate, V::broadcast(beta)),
-                               reduce_logistic(gate, constants<scalar<V>>::product_reach), factor);
+        return value(exact(gate) * factor);
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
@@ -252,15 +254,15 @@ struct plain_up : always_passes {
     }
 };
 
-/// clamp(up, -limit, limit) + added; adding -0 changes nothing.
+/// clamp(up, -limit, limit)
 template <class T>
 struct clamped_up {
-    T limit, added;
+    T limit;
 
     template <class V>
     RESIDUA_LANE_INLINE V factor(V up) const
     {
-        return on_both_sides(up, V::broadcast(limit)) + V::broadcast(added);
+        return on_both_sides(up, V::broadcast(limit));
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> slope(V) const
@@ -271,6 +273,26 @@ struct clamped_up {
     RESIDUA_LANE_INLINE auto passes(V up) const
     {
         return abs(up) <= V::broadcast(limit);
+    }
+};
+
+/// clamp(up, -limit, limit) + 1
+template <class T>
+struct clamped_up_and_one : clamped_up<T> {
+    template <class V>
+    RESIDUA_LANE_INLINE V factor(V up) const
+    {
+        return clamped_up<T>::factor(up) + V::broadcast(1);
+    }
+    /// What the rounding of the sum takes.
+    template <class V>
+    RESIDUA_LANE_INLINE V low(V up) const
+    {
+        const V u = clamped_up<T>::factor(up);
+        const V one = V::broadcast(1);
+        const V sum = u + one;
+        const V of_one = sum - u;
+        return (u - (sum - of_one)) + (one - of_one);
     }
 };
 
@@ -307,7 +329,11 @@ struct gated_of {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
-        return f.a.product(gate, f.b.factor(up));
+        if constexpr (requires { f.b.low(up); }) {
+            return f.a.product(gate, f.b.factor(up), f.b.low(up));
+        } else {
+            return f.a.product(gate, f.b.factor(up));
+        }
     }
 };
 template <class Form>
@@ -429,42 +455,44 @@ inline void run_with(const Run& run, const Gate& a, const Up& b)
 }
 
 /// The forms.
-template <class T, class Run>
+template <accuracy A, class T, class Run>
 inline void with_form(gated_form form, gated_numbers<T> numbers, const Run& run)
 {
     const T x = numbers.first;
     const T z = numbers.second;
     switch (form) {
-        case gated_form::swiglu: return run_with(run, silu_factor{}, plain_up{});
+        case gated_form::swiglu: return run_with(run, silu_factor<A>{}, plain_up{});
         case gated_form::geglu: return run_with(run, gelu_factor{}, plain_up{});
         case gated_form::geglu_tanh: return run_with(run, gelu_tanh_factor{}, plain_up{});
         case gated_form::reglu: return run_with(run, relu_factor{}, plain_up{});
         case gated_form::gpt_oss_swiglu:
-            return run_with(run, clamped_factor<silu_factor_of<T>, T>{x, silu_factor_of<T>{z}},
-                            clamped_up<T>{x, T(1)});
+            return run_with(run, clamped_factor<silu_factor_of<T, A>, T>{x, silu_factor_of<T, A>{z}},
+                            clamped_up_and_one<T>{{x}});
         case gated_form::clamped_swiglu:
-            return run_with(run, clamped_factor<silu_factor, T>{x, silu_factor{}}, clamped_up<T>{x, T(-0.0)});
-        case gated_form::swiglu_clamped_after: return run_with(run, clamped_silu<T>{x}, clamped_up<T>{x, T(-0.0)});
+            return run_with(run, clamped_factor<silu_factor<A>, T>{x, silu_factor<A>{}}, clamped_up<T>{x});
+        case gated_form::swiglu_clamped_after: return run_with(run, clamped_silu<T, A>{x}, clamped_up<T>{x});
         case gated_form::situ_glu: return run_with(run, soft_capped_factor<T>{x}, soft_capped_up<T>{z});
-        case gated_form::sigmoid_gate: return run_with(run, sigmoid_factor{}, plain_up{});
+        case gated_form::sigmoid_gate: return run_with(run, sigmoid_factor<A>{}, plain_up{});
     }
 }
 
 template <class T>
 inline void gated(shape s, output y, input gate, input up, gated_form form, gated_numbers<T> numbers,
-                  activation_rounding rounding)
+                  activation_rounding rounding, accuracy tier)
 {
-    with_form(form, numbers, run_gated<T>{s, y, gate, up, rounding});
+    const run_gated<T> run{s, y, gate, up, rounding};
+    if (tier == accuracy::precise) return with_form<accuracy::precise>(form, numbers, run);
+    with_form<accuracy::standard>(form, numbers, run);
 }
 inline void gated_vjp(shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,
                       gated_numbers<double> numbers)
 {
-    with_form(form, numbers, run_gated_vjp{s, dgate, dup, gate, up, dy});
+    with_form<accuracy::standard>(form, numbers, run_gated_vjp{s, dgate, dup, gate, up, dy});
 }
 inline void gated_jvp(shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,
                       gated_numbers<double> numbers)
 {
-    with_form(form, numbers, run_gated_jvp{s, ty, gate, up, tgate, tup});
+    with_form<accuracy::standard>(form, numbers, run_gated_jvp{s, ty, gate, up, tgate, tup});
 }
 
 }  // namespace RESIDUA_PASS

@@ -157,11 +157,20 @@ RESIDUA_LANE_INLINE scaled<V> decay(V u, V tail)
     return scaled_exp(-abs(u), select(u < zero<V>(), tail, -tail));
 }
 
+/// 1 / (1 + e^-x) = 2^n / d. With e^-x = (1 + m) 2^k: d = 1 + (2^k + m 2^k) for k <= 0, and 1 + (2^-k + m) for k > 0. The
+/// whole number comes last (2 for k = 0, where m is all there is to add), so what is in brackets is small and so is its
+/// rounding.
 template <class V>
 RESIDUA_LANE_INLINE scaled<V> scaled_sigmoid(V x, V tail = zero<V>())
 {
-    const auto l = reduce_logistic(x, activation_constants::reach, tail_within_reach(x, tail));
-    return {V::broadcast(1) / l.d, l.n};
+    const auto e = reduce_exp(-x, activation_constants::reach, -tail_within_reach(x, tail));
+    const V one = V::broadcast(1);
+    // below 2^-100 a power is not seen beside the 1
+    const V power = pow2(max(V::broadcast(-100), -abs(e.n)));
+    const V factor = select(e.n < zero<V>(), power, one);
+    const auto level = e.n == zero<V>();
+    const V added = fma(e.minus_one, factor, select(level, zero<V>(), power));
+    return {one / (select(level, one + one, one) + added), -max(e.n, zero<V>())};
 }
 
 /// s (1 - s) = E / (1 + E)^2 with E = e^-|x|: even, and nothing cancels.

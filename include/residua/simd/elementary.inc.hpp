@@ -1,4 +1,4 @@
-// exp, log, tanh, sigmoid, silu and cos(2 pi u) over the lanes: the library's own, since every C library's differ in
+// exp, log, tanh and cos(2 pi u) over the lanes: the library's own, since every C library's differ in
 // the last bit. Coefficients and their errors: docs/polynomials.sollya.
 
 namespace RESIDUA_PASS {
@@ -24,12 +24,12 @@ struct constants<float> {
     static constexpr float ln2_lo = -0x1.e8082ep-16f;
     static constexpr float two_pi_hi = 0x1.921fb6p2f;
     static constexpr float two_pi_lo = -0x1.777a5cp-23f;
-    // Beyond these e^x is infinity and 0; x e^x too; x e^x times any finite number too.
+    // Beyond this e^x is infinity and 0.
     static constexpr float exp_reach = 120.0f;
-    static constexpr float product_reach = 200.0f;
-    // A number below tiny is brought up by this many powers of two.
-    static constexpr float tiny = 0x1p-100f;
-    static constexpr float tiny_shift = 100.0f;
+    // Up to here e^x and its reciprocal, and the last bits of either, are normal numbers.
+    static constexpr float normal_exp_reach = 60.0f;
+    // From here on what is 2^-25 of a number is a normal number.
+    static constexpr float least_precise = 0x1p-100f;
     // From here on tanh is 1 to the last bit.
     static constexpr float tanh_most = 10.0f;
     static constexpr float exp[] = {0x1.555556p-3f, 0x1.555502p-5f, 0x1.110fc2p-7f, 0x1.6d2e04p-10f,
@@ -50,9 +50,8 @@ struct constants<double> {
     static constexpr double two_pi_hi = 0x1.921fb54442d18p2;
     static constexpr double two_pi_lo = 0x1.1a62633145c07p-52;
     static constexpr double exp_reach = 760.0;
-    static constexpr double product_reach = 1470.0;
-    static constexpr double tiny = 0x1p-900;
-    static constexpr double tiny_shift = 900.0;
+    static constexpr double normal_exp_reach = 600.0;
+    static constexpr double least_precise = 0x1p-960;
     static constexpr double tanh_most = 20.0;
     static constexpr double exp[] = {0x1.5555555555557p-3,  0x1.5555555555557p-5,  0x1.1111111110052p-7,
                                      0x1.6c16c16c156a5p-10, 0x1.a01a01ac1d225p-13, 0x1.a01a01ab9877ep-16,
@@ -72,12 +71,12 @@ struct constants<double> {
     static constexpr std::uint64_t one = 0x3ff0000000000000u;
 };
 
-/// e^x = (1 + minus_one) 2^n with an integer n and |minus_one| below sqrt(2) - 1, where minus_one = r + r^2/2 + r^3 s.
-/// x is clamped to +-reach; a NaN goes through. `tail` is added to the reduced argument: x + tail may be
-/// more precise than V.
+/// e^x = (1 + minus_one + low) 2^n with an integer n and |minus_one| below sqrt(2) - 1, where minus_one = r + r^2/2 + r^3 s
+/// and low is what the roundings of r and of that sum take. x is clamped to +-reach; a NaN goes through. `tail` is added to
+/// the reduced argument: x + tail may be more precise than V.
 template <class V>
 struct exp_terms {
-    V minus_one, n, r, s;
+    V minus_one, low, n, r, s;
 };
 
 template <class V>
@@ -89,17 +88,26 @@ RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<sca
     x = min(V::broadcast(reach), max(V::broadcast(-reach), x));
     const V magic = V::broadcast(format<T>::magic);
     const V n = fma(x, V::broadcast(c::log2_e), magic) - magic;
-    V r = fma(n, V::broadcast(-c::ln2_hi), x);
-    r = fma(n, V::broadcast(-c::ln2_lo), r) + tail;
+    const V exact = fma(n, V::broadcast(-c::ln2_hi), x);
+    const V without_tail = fma(n, V::broadcast(-c::ln2_lo), exact);
+    const V r = without_tail + tail;
     const V s = polynomial(r, c::exp);
-    return {fma(r * r, fma(r, s, V::broadcast(T(0.5))), r), n, r, s};
+    const V square = r * r;
+    const V half_and_more = fma(r, s, V::broadcast(T(0.5)));
+    const V minus_one = fma(square, half_and_more, r);
+    const V r_low = fma(n, V::broadcast(-c::ln2_lo), exact - without_tail) + ((without_tail - r) + tail);
+    const V low = (r - minus_one) + fma(square, half_and_more, r_low);
+    return {minus_one, low, n, r, s};
 }
 
-template <class V>
+template <accuracy A = accuracy::standard, class V>
 RESIDUA_LANE_INLINE V exp(V x)
 {
     const auto e = reduce_exp(x);
-    return ldexp(V::broadcast(1) + e.minus_one, e.n);
+    const V one = V::broadcast(1);
+    V y = one + e.minus_one;
+    if constexpr (A == accuracy::precise) y = y + (((one - y) + e.minus_one) + e.low);
+    return ldexp(y, e.n);
 }
 
 /// The correction of a rounding; where the rounded result is infinite the correction is not finite, and 0 is right.
@@ -120,88 +128,11 @@ RESIDUA_LANE_INLINE V exp_of_difference(V a, V b)
     return ldexp(V::broadcast(1) + e.minus_one, e.n);
 }
 
-/// 1 / (1 + e^-x) = 2^n / d: the power of two apart, so that it can join last and nothing is subnormal before the end.
-template <class V>
-struct logistic_terms {
-    V d, n;
-};
-
-/// With e^-x = (1 + m) 2^k: d = 1 + (2^k + m 2^k) for k <= 0, and 1 + (2^-k + m) for k > 0. The whole number
-/// comes last (2 for k = 0, where m is all there is to add), so what is in brackets is small and so is its rounding.
-template <class V>
-RESIDUA_LANE_INLINE logistic_terms<V> reduce_logistic(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
-                                                      V tail = zero<V>())
-{
-    using T = scalar<V>;
-    const auto e = reduce_exp(-x, reach, -tail);
-    const V above = max(e.n, zero<V>());
-    const V one = V::broadcast(1);
-    // below 2^-100 a power is not seen beside the 1
-    const V power = pow2(max(V::broadcast(T(-100)), -abs(e.n)));
-    const V factor = select(e.n < zero<V>(), power, one);
-    const auto level = (e.n == zero<V>());
-    const V added = fma(e.minus_one, factor, select(level, zero<V>(), power));
-    return {select(level, one + one, one) + added, -above};
-}
-
-/// x factor 2^n / d for n <= 0, where only the result may leave the normal numbers. A tiny x is brought up first; the
-/// power of two joins in three factors, each a normal number, the first before `factor`, which may be huge.
-template <class V>
-RESIDUA_LANE_INLINE V scaled_quotient(V x, logistic_terms<V> l, V factor)
-{
-    using T = scalar<V>;
-    using c = constants<T>;
-    const auto tiny = abs(x) < V::broadcast(c::tiny);
-    const V shift = select(tiny, V::broadcast(c::tiny_shift), zero<V>());
-    const V least = V::broadcast(1 - format<T>::bias);
-    const V first = max(least, l.n);
-    const V rest = (l.n - first) - shift;
-    const V second = max(least, rest);
-    const V q = select(tiny, x * V::broadcast(T(1) / c::tiny), x) / l.d;
-    // below that it is 0 already
-    const V third = max(least, rest - second);
-    return (((q * pow2(first)) * factor) * pow2(second)) * pow2(third);
-}
-
-/// x / (1 + e^-x) * factor. x is bounded where the result no longer depends on it, so that -infinity times 0 does not
-/// arise.
-template <class V>
-RESIDUA_LANE_INLINE V logistic_product(V x, V factor)
-{
-    using c = constants<scalar<V>>;
-    return scaled_quotient(max(V::broadcast(-c::product_reach), x), reduce_logistic(x, c::product_reach), factor);
-}
-
-/// x / (1 + e^(-a x)) * factor, a > 0; the rounding of a x is carried along.
-template <class V>
-RESIDUA_LANE_INLINE V logistic_product(V x, V a, V factor)
-{
-    using c = constants<scalar<V>>;
-    const V ax = a * x;
-    const V tail = finite_tail(fma(a, x, -ax));
-    return scaled_quotient(max(V::broadcast(-c::product_reach) / a, x), reduce_logistic(ax, c::product_reach, tail),
-                           factor);
-}
-
-template <class V>
-RESIDUA_LANE_INLINE V silu(V x)
-{
-    return logistic_product(x, V::broadcast(1));
-}
-
-/// 1 / (1 + e^-x)
-template <class V>
-RESIDUA_LANE_INLINE V sigmoid(V x)
-{
-    const auto l = reduce_logistic(x);
-    return ldexp(V::broadcast(1) / l.d, l.n);
-}
-
 /// With E = e^(2|x|) - 1 tanh |x| is E / (E + 2), taken as a base that is exact and a quotient that is small beside it,
 /// so that the quotient's roundings hardly count: 1/k + ((k - 1) E - 2) / (k E + 2 k) with k = 4 below E = 1, else 2.
 /// Where n = 0, E is r + r^2/2 + r^3 s with r = 2|x|: the base is r/2, and r^3 (2s - 1/2 - r s) / (2 E + 4) remains.
 template <class V>
-RESIDUA_LANE_INLINE V tanh(V x)
+RESIDUA_LANE_INLINE V standard_tanh(V x)
 {
     using T = scalar<V>;
     const V one = V::broadcast(1);
@@ -218,6 +149,37 @@ RESIDUA_LANE_INLINE V tanh(V x)
     const V rest = (e.r * (e.r * e.r)) * fma(-e.r, e.s, fma(two, e.s, -half));
     const V numerator = select(small, rest, fma(k - one, E, -two));
     return copysign(base + numerator / fma(k, E, k + k), x);
+}
+
+/// The same quotient with all but its last rounding made good.
+template <class V>
+RESIDUA_LANE_INLINE V precise_tanh(V x)
+{
+    using T = scalar<V>;
+    const V one = V::broadcast(1);
+    const V two = V::broadcast(2);
+    // where x^3 is not seen, and could be subnormal
+    const V negligible = V::broadcast(sizeof(T) == 4 ? T(0x1p-14) : T(0x1p-29));
+    const V magnitude = min(V::broadcast(constants<T>::tanh_most), abs(x));
+    const auto e = reduce_exp(magnitude + magnitude);
+    const V power = pow2(e.n);
+    const V E = fma(e.minus_one, power, power - one);
+    const V E_low = fma(power, e.low, fma(e.minus_one, power, (power - one) - E));
+    const V D = E + two;
+    const V D_low = (min(E, two) - (D - max(E, two))) + E_low;
+    const V q = E / D;
+    const V rest = fma(-q, D, E) + fma(-q, D_low, E_low);
+    return select(abs(x) < negligible, x, copysign(q + rest / D, x));
+}
+
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE V tanh(V x)
+{
+    if constexpr (A == accuracy::precise) {
+        return precise_tanh(x);
+    } else {
+        return standard_tanh(x);
+    }
 }
 
 /// The natural logarithm; -infinity at 0, NaN below.

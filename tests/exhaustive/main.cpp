@@ -1,0 +1,185 @@
+// exhaustive: the error of every function of one element, and of every gated activation, over all floats; of the norms
+// over lengths, distributions and magnitudes. Prints the worst input of each, and a table for the documentation.
+//
+// The reference is the C library's double (reference.hpp). Every float is an input; where there is a second operand (up)
+// each input has another one, whose bits follow from those of the first.
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <residua/dispatch.hpp>
+
+#include "norms.hpp"
+#include "operations.hpp"
+
+namespace exhaustive {
+namespace {
+
+/// A number below one for every 32 bits (the mixing step of MurmurHash3, Appleby).
+std::uint32_t mixed(std::uint32_t x)
+{
+    x = (x ^ (x >> 16)) * 0x85ebca6bU;
+    x = (x ^ (x >> 13)) * 0xc2b2ae35U;
+    return x ^ (x >> 16);
+}
+/// A second operand: any sign and fraction; mostly near one, at times of any size.
+float second_operand(std::uint32_t bits)
+{
+    const std::uint32_t m = mixed(bits);
+    const std::uint32_t n = mixed(bits ^ 0x9e3779b9U);
+    const std::uint32_t exponent = n % 8 == 0 ? 1 + (n >> 3) % 254 : 124 + (n >> 3) % 7;
+    return std::bit_cast<float>((m & 0x807fffffU) | (exponent << 23));
+}
+
+struct plan {
+    std::uint64_t stride = 1;
+    unsigned threads = 1;
+
+    std::uint64_t inputs() const { return ((std::uint64_t{1} << 32) + stride - 1) / stride; }
+};
+
+constexpr std::size_t chunk = 1U << 14;
+
+worst_error part_of(const operation& op, const plan& p, std::uint64_t begin, std::uint64_t end)
+{
+    std::vector<float> x(chunk), u(chunk), y(chunk);
+    worst_error worst;
+    for (std::uint64_t i = begin; i < end; i += chunk) {
+        const std::size_t n = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, end - i));
+        for (std::size_t j = 0; j < n; ++j) {
+            const auto bits = static_cast<std::uint32_t>((i + j) * p.stride);
+            x[j] = std::bit_cast<float>(bits);
+            u[j] = second_operand(bits);
+        }
+        op.compute(y.data(), x.data(), u.data(), n);
+        op.see(worst, y.data(), x.data(), u.data(), n);
+    }
+    return worst;
+}
+
+worst_error over_all_floats(const operation& op, const plan& p)
+{
+    const std::uint64_t step = chunk * 64;
+    std::atomic<std::uint64_t> next{0};
+    worst_error worst;
+    std::mutex lock;
+    std::vector<std::jthread> threads;
+    for (unsigned t = 0; t < p.threads; ++t) {
+        threads.emplace_back([&] {
+            worst_error mine;
+            for (std::uint64_t i = next.fetch_add(step); i < p.inputs(); i = next.fetch_add(step)) {
+                mine.take(part_of(op, p, i, std::min(i + step, p.inputs())));
+            }
+            const std::scoped_lock locked{lock};
+            worst.take(mine);
+        });
+    }
+    threads.clear();
+    return worst;
+}
+
+struct row_of_table {
+    std::string operation, inputs, at;
+    double worst, bound;
+};
+
+std::string markdown(const std::vector<row_of_table>& rows, const plan& p)
+{
+    std::string text = "| operation | inputs | worst error, ulp | at | bound, ulp |\n|---|---|---|---|---|\n";
+    for (const auto& r : rows) {
+        text += fmt::format("| {} | {} | {:.4f} | {} | {} |\n", r.operation, r.inputs, r.worst, r.at, r.bound);
+    }
+    text += p.stride == 1 ? "\nEvery float was an input.\n"
+                          : fmt::format(
+                                "\nEvery {}th float was an input; the complete run is\n"
+                                "`cmake --workflow --preset exhaustive`.\n",
+                                p.stride);
+    return text;
+}
+
+int run(const plan& p, const std::string& output, const std::vector<std::string>& chosen)
+{
+    std::vector<row_of_table> rows;
+    bool kept = true;
+    const auto add = [&](row_of_table r, double seconds) {
+        const bool good = r.worst <= r.bound;
+        kept = kept && good;
+        fmt::print("{:28} {:>12} inputs  {:8.4f} ulp of {:4}  at {}{}  ({:.1f} s)\n", r.operation, r.inputs,
+                   r.worst, r.bound, r.at, good ? "" : "  BEYOND THE BOUND", seconds);
+        std::fflush(stdout);
+        rows.push_back(std::move(r));
+    };
+    const auto is_chosen = [&](const std::string& name) {
+        return chosen.empty() || std::find(chosen.begin(), chosen.end(), name) != chosen.end();
+    };
+    const auto timed = [](auto&& f) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto result = f();
+        return std::pair{result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+    };
+    for (const auto& op : operations()) {
+        if (!is_chosen(op.name)) continue;
+        const auto [worst, seconds] = timed([&] { return over_all_floats(op, p); });
+        std::string at = fmt::format("{:a}", worst.x);
+        if (op.has_second_operand) at += fmt::format(", {:a}", worst.u);
+        add({op.name, std::to_string(p.inputs()), at, worst.ulp, op.bound}, seconds);
+    }
+    for (const auto& n : norms()) {
+        if (!is_chosen(n.name)) continue;
+        const auto [worst, seconds] = timed([&] { return n.measure(p.stride == 1, p.threads); });
+        add({n.name, fmt::format("{} rows", worst.rows), worst.at, worst.ulp, n.bound}, seconds);
+    }
+    if (rows.empty()) {
+        fmt::print(stderr, "exhaustive: there is no operation of that name\n");
+        return 2;
+    }
+    if (!output.empty()) {
+        std::ofstream file{output};
+        file << markdown(rows, p);
+        file.close();
+        if (!file) {
+            fmt::print(stderr, "exhaustive: cannot write {}\n", output);
+            return 2;
+        }
+    }
+    return kept ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace exhaustive
+
+int main(int argc, char** argv)
+{
+    CLI::App app{"The error of every function over all floats"};
+    exhaustive::plan plan;
+    plan.threads = std::max(1U, std::thread::hardware_concurrency());
+    std::string output;
+    std::vector<std::string> chosen;
+    app.add_option("--stride", plan.stride, "Take every n-th float")->check(CLI::Range(1U, 1U << 30U));
+    app.add_option("--threads", plan.threads, "Threads")->check(CLI::Range(1U, 1024U))->capture_default_str();
+    app.add_option("--output", output, "A file for the table, in Markdown");
+    app.add_option("operation", chosen, "Only these");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        if (e.get_exit_code() == 0) return app.exit(e);
+        fmt::print(stderr, "exhaustive: {}\n", e.what());
+        return 2;
+    }
+    return exhaustive::run(plan, output, chosen);
+}
