@@ -55,10 +55,19 @@ struct plan {
 
 constexpr std::size_t chunk = 1U << 14;
 
-worst_error part_of(const operation& op, const plan& p, std::uint64_t begin, std::uint64_t end)
+/// The worst error of each variant.
+using worst_errors = std::vector<worst_error>;
+
+void take(worst_errors& all, const worst_errors& some)
+{
+    for (std::size_t v = 0; v < all.size(); ++v) all[v].take(some[v]);
+}
+
+worst_errors part_of(const operation& op, const plan& p, std::uint64_t begin, std::uint64_t end)
 {
     std::vector<float> x(chunk), u(chunk), y(chunk);
-    worst_error worst;
+    std::vector<double> exact(chunk);
+    worst_errors worst(op.variants.size());
     for (std::uint64_t i = begin; i < end; i += chunk) {
         const std::size_t n = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, end - i));
         for (std::size_t j = 0; j < n; ++j) {
@@ -66,27 +75,30 @@ worst_error part_of(const operation& op, const plan& p, std::uint64_t begin, std
             x[j] = std::bit_cast<float>(bits);
             u[j] = second_operand(bits);
         }
-        op.compute(y.data(), x.data(), u.data(), n);
-        op.see(worst, y.data(), x.data(), u.data(), n);
+        op.reference(exact.data(), x.data(), u.data(), n);
+        for (std::size_t v = 0; v < worst.size(); ++v) {
+            op.variants[v].compute(y.data(), x.data(), u.data(), n);
+            worst[v].see(y.data(), exact.data(), x.data(), u.data(), n);
+        }
     }
     return worst;
 }
 
-worst_error over_all_floats(const operation& op, const plan& p)
+worst_errors over_all_floats(const operation& op, const plan& p)
 {
     const std::uint64_t step = chunk * 64;
     std::atomic<std::uint64_t> next{0};
-    worst_error worst;
+    worst_errors worst(op.variants.size());
     std::mutex lock;
     std::vector<std::jthread> threads;
     for (unsigned t = 0; t < p.threads; ++t) {
         threads.emplace_back([&] {
-            worst_error mine;
+            worst_errors mine(worst.size());
             for (std::uint64_t i = next.fetch_add(step); i < p.inputs(); i = next.fetch_add(step)) {
-                mine.take(part_of(op, p, i, std::min(i + step, p.inputs())));
+                take(mine, part_of(op, p, i, std::min(i + step, p.inputs())));
             }
             const std::scoped_lock locked{lock};
-            worst.take(mine);
+            take(worst, mine);
         });
     }
     threads.clear();
@@ -132,12 +144,15 @@ int run(const plan& p, const std::string& output, const std::vector<std::string>
         const auto result = f();
         return std::pair{result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
     };
-    for (const auto& op : operations()) {
-        if (!is_chosen(op.name)) continue;
+    for (auto op : operations()) {
+        std::erase_if(op.variants, [&](const variant& v) { return !is_chosen(v.name); });
+        if (op.variants.empty()) continue;
         const auto [worst, seconds] = timed([&] { return over_all_floats(op, p); });
-        std::string at = fmt::format("{:a}", worst.x);
-        if (op.has_second_operand) at += fmt::format(", {:a}", worst.u);
-        add({op.name, std::to_string(p.inputs()), at, worst.ulp, op.bound}, seconds);
+        for (std::size_t v = 0; v < worst.size(); ++v) {
+            std::string at = fmt::format("{:a}", worst[v].x);
+            if (op.has_second_operand) at += fmt::format(", {:a}", worst[v].u);
+            add({op.variants[v].name, std::to_string(p.inputs()), at, worst[v].ulp, op.variants[v].bound}, seconds);
+        }
     }
     for (const auto& n : norms()) {
         if (!is_chosen(n.name)) continue;

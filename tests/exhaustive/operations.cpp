@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include <residua/dispatch.hpp>
 
@@ -15,22 +17,33 @@ namespace exhaustive {
 
 namespace api = residua::dispatch;
 
+namespace {
+
 /// In units of the last place of a float as large as the exact value; an infinity counts as the power of two after the
 /// largest number, and a NaN is right only where NaN is.
-void worst_error::see(float got, double exact, float at, float with)
+double error_of(float got, double exact)
 {
-    double error;
     if (std::isnan(got) || std::isnan(exact)) {
-        error = std::isnan(got) && std::isnan(exact) ? 0 : std::numeric_limits<double>::infinity();
-    } else {
-        const double y = std::clamp(static_cast<double>(got), -0x1p128, 0x1p128);
-        const double e = std::clamp(exact, -0x1p128, 0x1p128);
-        const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(e) >> 52) & 0x7ff);
-        const int exponent = std::clamp(field - 1023, -126, 127);
-        const double unit = std::bit_cast<double>(static_cast<std::uint64_t>(exponent - 23 + 1023) << 52);
-        error = std::abs(y - e) / unit;
+        return std::isnan(got) && std::isnan(exact) ? 0 : std::numeric_limits<double>::infinity();
     }
-    if (error > ulp) *this = {error, at, with};
+    const double y = std::clamp(static_cast<double>(got), -0x1p128, 0x1p128);
+    const double e = std::clamp(exact, -0x1p128, 0x1p128);
+    const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(e) >> 52) & 0x7ff);
+    const int exponent = std::clamp(field - 1023, -126, 127);
+    const double unit = std::bit_cast<double>(static_cast<std::uint64_t>(exponent - 23 + 1023) << 52);
+    return std::abs(y - e) / unit;
+}
+
+}  // namespace
+
+void worst_error::see(const float* got, const double* exact, const float* at, const float* with, std::size_t n)
+{
+    for (std::size_t j = 0; j < n; ++j) {
+        // not more than what was seen: a unit is at least 2^-24 of its number
+        if (std::abs(static_cast<double>(got[j]) - exact[j]) <= ulp * 0x1p-24 * std::abs(exact[j])) continue;
+        const double error = error_of(got[j], exact[j]);
+        if (error > ulp) *this = {error, at[j], with[j]};
+    }
 }
 
 namespace {
@@ -38,28 +51,32 @@ namespace {
 using in = std::span<const float>;
 using out = std::span<float>;
 
-template <class Call, class Reference>
-operation of_one(std::string name, double bound, Call, Reference)
+template <class Call>
+variant of_one(std::string name, double bound, Call)
 {
-    return {std::move(name), false, bound,
-            [](float* y, const float* x, const float*, std::size_t n) { Call{}(out{y, n}, in{x, n}); },
-            [](worst_error& worst, const float* y, const float* x, const float*, std::size_t n) {
-                for (std::size_t j = 0; j < n; ++j) {
-                    worst.see(y[j], Reference{}(static_cast<double>(x[j])), x[j], 0);
-                }
-            }};
+    return {std::move(name), bound,
+            [](float* y, const float* x, const float*, std::size_t n) { Call{}(out{y, n}, in{x, n}); }};
 }
-template <class Call, class Reference>
-operation of_two(std::string name, double bound, Call, Reference)
+template <class Call>
+variant of_two(std::string name, double bound, Call)
 {
-    return {std::move(name), true, bound,
-            [](float* y, const float* x, const float* u, std::size_t n) { Call{}(out{y, n}, in{x, n}, in{u, n}); },
-            [](worst_error& worst, const float* y, const float* x, const float* u, std::size_t n) {
+    return {std::move(name), bound,
+            [](float* y, const float* x, const float* u, std::size_t n) { Call{}(out{y, n}, in{x, n}, in{u, n}); }};
+}
+
+template <class Reference>
+operation with_reference(Reference, std::vector<variant> variants)
+{
+    constexpr bool two = std::is_invocable_v<Reference, double, double>;
+    return {std::move(variants), two, [](double* exact, const float* x, const float* u, std::size_t n) {
                 for (std::size_t j = 0; j < n; ++j) {
-                    const double exact = std::isnan(x[j])
-                                             ? std::numeric_limits<double>::quiet_NaN()
-                                             : Reference{}(static_cast<double>(x[j]), static_cast<double>(u[j]));
-                    worst.see(y[j], exact, x[j], u[j]);
+                    if (std::isnan(x[j])) {
+                        exact[j] = std::numeric_limits<double>::quiet_NaN();
+                    } else if constexpr (two) {
+                        exact[j] = Reference{}(static_cast<double>(x[j]), static_cast<double>(u[j]));
+                    } else {
+                        exact[j] = Reference{}(static_cast<double>(x[j]));
+                    }
                 }
             }};
 }
@@ -68,29 +85,24 @@ double limited(double x, double limit) { return std::clamp(x, -limit, limit); }
 
 }  // namespace
 
+#define RESIDUA_VARIANT(name, bound) of_one(#name, bound, [](out y, in x) { api::name(y, x); })
 #define RESIDUA_FUNCTION(name, bound) \
-    of_one(#name, bound, [](out y, in x) { api::name(y, x); }, [](double x) { return name(x); })
-#define RESIDUA_TIERED_FUNCTION(name)                                                            \
-    RESIDUA_FUNCTION(name, 2.0),                                                                 \
-        of_one(                                                                                  \
-            #name ", precise", 1.0, [](out y, in x) { api::name(y, x, {.accuracy = precise}); }, \
-            [](double x) { return name(x); })
-#define RESIDUA_DERIVATIVE(name, derivative)                                        \
-    of_two(                                                                         \
-        #name "_vjp", 1.0, [](out dx, in x, in dy) { api::name##_vjp(dx, x, dy); }, \
-        [](double x, double dy) { return derivative(x) * dy; })
-#define RESIDUA_GATED(name, bound, formula, ...)                                            \
-    of_two(                                                                                 \
-        #name, bound, [](out y, in gate, in up) { api::name(y, gate, up, {__VA_ARGS__}); }, \
-        [](double gate, double up) { return formula; })
-#define RESIDUA_TIERED_GATED(name, formula, ...)                                         \
-    RESIDUA_GATED(name, 2.0, formula, __VA_ARGS__),                                      \
-        of_two(                                                                          \
-            #name ", precise", 1.0,                                                      \
-            [](out y, in gate, in up) {                                                  \
-                api::name(y, gate, up, {__VA_ARGS__ __VA_OPT__(, ).accuracy = precise}); \
-            },                                                                           \
-            [](double gate, double up) { return formula; })
+    with_reference([](double x) { return name(x); }, {RESIDUA_VARIANT(name, bound)})
+#define RESIDUA_TIERED_FUNCTION(name)                \
+    with_reference([](double x) { return name(x); }, \
+                   {RESIDUA_VARIANT(name, 2.0),      \
+                    of_one(#name ", precise", 1.0, [](out y, in x) { api::name(y, x, {.accuracy = precise}); })})
+#define RESIDUA_DERIVATIVE(name, derivative)                               \
+    with_reference([](double x, double dy) { return derivative(x) * dy; }, \
+                   {of_two(#name "_vjp", 1.0, [](out dx, in x, in dy) { api::name##_vjp(dx, x, dy); })})
+#define RESIDUA_GATED_VARIANT(name, suffix, bound, ...) \
+    of_two(#name suffix, bound, [](out y, in gate, in up) { api::name(y, gate, up, {__VA_ARGS__}); })
+#define RESIDUA_GATED(name, bound, formula) \
+    with_reference([](double gate, double up) { return formula; }, {RESIDUA_GATED_VARIANT(name, "", bound)})
+#define RESIDUA_TIERED_GATED(name, formula, ...)                       \
+    with_reference([](double gate, double up) { return formula; },     \
+                   {RESIDUA_GATED_VARIANT(name, "", 2.0, __VA_ARGS__), \
+                    RESIDUA_GATED_VARIANT(name, ", precise", 1.0, __VA_ARGS__ __VA_OPT__(, ).accuracy = precise)})
 
 std::vector<operation> operations()
 {
@@ -100,7 +112,6 @@ std::vector<operation> operations()
     using std::log;
     using std::tanh;
     constexpr auto precise = residua::accuracy::precise;
-    const auto gated_by = [](double gate, double x) { return sigmoid(gate) * x; };
     return {
         RESIDUA_TIERED_FUNCTION(exp),
         RESIDUA_FUNCTION(log, 2.0),
@@ -110,9 +121,7 @@ std::vector<operation> operations()
         RESIDUA_FUNCTION(silu_derivative, 1.0),
         RESIDUA_FUNCTION(gelu, 1.0),
         RESIDUA_FUNCTION(gelu_tanh, 1.0),
-        of_one(
-            "cos_2pi", 2.0, [](out y, in x) { api::cos_2pi(y, x); },
-            [](double x) { return std::isinf(x) ? std::numeric_limits<double>::quiet_NaN() : cos_2pi(x); }),
+        RESIDUA_FUNCTION(cos_2pi, 2.0),
         // through the gradient, whose second operand is dy
         RESIDUA_DERIVATIVE(exp, exp),
         RESIDUA_DERIVATIVE(tanh, tanh_derivative),
@@ -121,11 +130,11 @@ std::vector<operation> operations()
         RESIDUA_DERIVATIVE(gelu, gelu_derivative),
         RESIDUA_DERIVATIVE(gelu_tanh, gelu_tanh_derivative),
         RESIDUA_TIERED_GATED(swiglu, silu(gate) * up),
-        of_two(
-            "sigmoid_gate", 2.0, [](out y, in gate, in x) { api::sigmoid_gate(y, x, gate); }, gated_by),
-        of_two(
-            "sigmoid_gate, precise", 1.0,
-            [](out y, in gate, in x) { api::sigmoid_gate(y, x, gate, {.accuracy = precise}); }, gated_by),
+        with_reference(
+            [](double gate, double x) { return sigmoid(gate) * x; },
+            {of_two("sigmoid_gate", 2.0, [](out y, in gate, in x) { api::sigmoid_gate(y, x, gate); }),
+             of_two("sigmoid_gate, precise", 1.0,
+                    [](out y, in gate, in x) { api::sigmoid_gate(y, x, gate, {.accuracy = precise}); })}),
         RESIDUA_GATED(geglu, 1.0, gelu(gate) * up),
         RESIDUA_GATED(geglu_tanh, 1.0, gelu_tanh(gate) * up),
         RESIDUA_GATED(reglu, 0.5, std::max(gate, 0.0) * up),
@@ -139,8 +148,10 @@ std::vector<operation> operations()
 
 #undef RESIDUA_TIERED_GATED
 #undef RESIDUA_GATED
+#undef RESIDUA_GATED_VARIANT
 #undef RESIDUA_DERIVATIVE
 #undef RESIDUA_TIERED_FUNCTION
 #undef RESIDUA_FUNCTION
+#undef RESIDUA_VARIANT
 
 }  // namespace exhaustive

@@ -13,19 +13,24 @@ struct worst_error {
     double ulp = 0;
     float x = 0, u = 0;
 
-    void see(float got, double exact, float at, float with);
+    void see(const float* got, const double* exact, const float* at, const float* with, std::size_t n);
     void take(const worst_error& other)
     {
         if (other.ulp > ulp) *this = other;
     }
 };
 
-struct operation {
+/// One way to compute an operation: an accuracy, say.
+struct variant {
     std::string name;
-    bool has_second_operand;
     double bound;
     void (*compute)(float* y, const float* x, const float* u, std::size_t n);
-    void (*see)(worst_error& worst, const float* y, const float* x, const float* u, std::size_t n);
+};
+
+struct operation {
+    std::vector<variant> variants;
+    bool has_second_operand;
+    void (*reference)(double* exact, const float* x, const float* u, std::size_t n);
 };
 
 std::vector<operation> operations();

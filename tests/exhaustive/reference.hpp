@@ -81,6 +81,7 @@ inline double tanh_derivative(double x) { return 4 * sigmoid_derivative(2 * x); 
 
 inline double cos_2pi(double u)
 {
+    if (std::isinf(u)) return std::nan("");
     const double turn = u - std::nearbyint(u);
     const double quarter = std::nearbyint(4 * turn);
     const double r = 2 * std::numbers::pi * (turn - quarter / 4);

@@ -23,8 +23,10 @@ RESIDUA_LANE_INLINE logistic_terms<V> logistic(V x, V tail)
     const V larger = max(one, p);
     const V smaller = min(one, p);
     const V d = fma(e.minus_one, p, larger + smaller);
-    V low = fma(e.minus_one, p, smaller - (d - larger));
-    if constexpr (A == accuracy::precise) low = fma(e.low, p, low);
+    const V beyond = d - larger;
+    const V missed = smaller - beyond;
+    V low = fma(e.minus_one, p, missed);
+    if constexpr (A == accuracy::precise) low = fma(e.low, p, low + (smaller - (missed + beyond)));
     const V z = one / d;
     return {z, fma(-low, z, fma(-d, z, one))};
 }
