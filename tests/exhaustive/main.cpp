@@ -73,7 +73,7 @@ worst_errors part_of(const operation& op, const plan& p, std::uint64_t begin, st
         for (std::size_t j = 0; j < n; ++j) {
             const auto bits = static_cast<std::uint32_t>((i + j) * p.stride);
             x[j] = std::bit_cast<float>(bits);
-            u[j] = second_operand(bits);
+            if (op.has_second_operand) u[j] = second_operand(bits);
         }
         op.reference(exact.data(), x.data(), u.data(), n);
         for (std::size_t v = 0; v < worst.size(); ++v) {
