@@ -50,12 +50,12 @@
 #include <residua/kernels/elementary.inc.hpp>
 #include <residua/kernels/residual.inc.hpp>
 #include <residua/kernels/square_sum.inc.hpp>
+#include <residua/kernels/softmax.inc.hpp>
 #include <residua/kernels/rms_norm.inc.hpp>
 #include <residua/kernels/add_rms_norm.inc.hpp>
 #include <residua/kernels/layer_norm.inc.hpp>
 #include <residua/kernels/swiglu.inc.hpp>
 #include <residua/kernels/gated_rms_norm.inc.hpp>
-#include <residua/kernels/softmax.inc.hpp>
 #include <residua/kernels/combine.inc.hpp>
 #include <residua/kernels/streams.inc.hpp>
 #include <residua/kernels/mhc.inc.hpp>

@@ -19,36 +19,81 @@ RESIDUA_LANE_INLINE V times_slope(V a, V b, V z)
     return value(Gate{}.slope(z) * a * b);
 }
 
-/// x act(z) of a row in double, and its norm's scale. A row of doubles is multiplied by a power of two first, so that no
-/// product leaves the range; the product of floats cannot.
+/// v act(z) 2^exponent, where only the result may leave the range.
+template <class Gate>
+struct times_gate_in_range {
+    int exponent;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V v, V z) const
+    {
+        if (exponent == 0) return times_gate<Gate>{}(v, z);
+        auto product = Gate{}.exact(z) * v;
+        product.n = product.n + V::broadcast(exponent);
+        return value(product);
+    }
+};
+
+/// The power of two of v act(z); -infinity of what is not a number to be measured.
+template <class Gate>
+struct power_of_gated {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V v, V z) const
+    {
+        const auto product = Gate{}.exact(z) * v;
+        const V infinity = V::broadcast(__builtin_inf());
+        const auto measured = (zero<V>() < abs(product.m)) & (abs(product.m) < infinity);
+        return select(measured, product.n, -infinity);
+    }
+};
+
+/// x act(z) of a row in double, and its norm's scale. Where a product of doubles, or a square, leaves the range, all of
+/// them are multiplied by a power of two; the product of floats cannot.
 template <class Gate>
 struct gated_row {
-    int exponent;
-    row_in_range<double> x;
-    computed_row<double, times_gate<Gate>, 2> product;
+    struct range {
+        int exponent;
+        square_sum squares;
+    };
+
+    range in;
+    computed_row<double, times_gate_in_range<Gate>, 2> product;
     row_scale scale;
 
     gated_row(const input& x_rows, const input& z_rows, std::size_t i, std::size_t n, double eps)
-        : exponent{power_for(x_rows, z_rows, i, n, eps)},
-          x{in_range(from<double>(x_rows, i), exponent)},
-          product{computed(times_gate<Gate>{}, x.as_source(), from<double>(z_rows, i))},
-          scale{rms_scale(product.as_source(), n, scaled_eps(eps, exponent))}
+        : in{range_of(x_rows, z_rows, i, n, eps)},
+          product{row_of(x_rows, z_rows, i, in.exponent)},
+          scale{scale_of_row(in.squares, n, scaled_eps(eps, in.exponent))}
     {
     }
     gated_row(const gated_row&) = delete;
     gated_row& operator=(const gated_row&) = delete;
 
-    static int power_for(const input& x_rows, const input& z_rows, std::size_t i, std::size_t n, double eps)
+    static computed_row<double, times_gate_in_range<Gate>, 2> row_of(const input& x_rows, const input& z_rows,
+                                                                     std::size_t i, int exponent)
     {
-        if (x_rows.type != element::float64 && z_rows.type != element::float64) return 0;
-        const double most = largest_magnitude(from<double>(x_rows, i), n);
-        const double most_z = largest_magnitude(from<double>(z_rows, i), n);
-        if (!(most > 0) || most > 0x1.fffffffffffffp1023) return 0;
-        if (most > 0x1p-200 && most < 0x1p200 && most_z < 0x1p200) return 0;
-        // |u| is at most |x|, or |x z|
-        const int of_u = exponent_to_one(most) + (most_z > 1 ? exponent_to_one(most_z) : 0);
+        return computed(times_gate_in_range<Gate>{exponent}, from<double>(x_rows, i), from<double>(z_rows, i));
+    }
+    static range range_of(const input& x_rows, const input& z_rows, std::size_t i, std::size_t n, double eps)
+    {
+        const auto as_it_is = row_of(x_rows, z_rows, i, 0);
+        const auto squares = sum_of_squares(as_it_is.as_source(), n);
+        const bool of_doubles = x_rows.type == element::float64 || z_rows.type == element::float64;
+        if (!of_doubles || squares.value != squares.value) return {0, squares};
+        const double mean = squares.value / static_cast<double>(n);
+        // else a product may have lost bits as a subnormal number
+        const bool moderate = mean >= 0x1p-400 && squares.value <= square_range<double>::most;
+        if (moderate && squares.exponent == 0 && largest_magnitude(from<double>(x_rows, i), n) > 0x1p-200) {
+            return {0, squares};
+        }
+        const auto powers = computed(power_of_gated<Gate>{}, from<double>(x_rows, i), from<double>(z_rows, i));
+        const double most = largest_element(powers.as_source(), n);
+        if (!(most > -2200)) return {0, squares};  // a row of zeros, or all but
+        const int of_u = -static_cast<int>(most);
         const int of_eps = eps > 0 ? exponent_to_one(__builtin_sqrt(eps)) : of_u;
-        return (of_u < of_eps ? of_u : of_eps) + square_range<double>::scaled_to;
+        const int exponent = (of_u < of_eps ? of_u : of_eps) + square_range<double>::scaled_to;
+        const auto scaled = row_of(x_rows, z_rows, i, exponent);
+        return {exponent, sum_of_squares(scaled.as_source(), n)};
     }
 };
 
@@ -146,7 +191,7 @@ inline void gated_rms_norm_vjp_of(shape s, output dx, output dz, output dw, inpu
             const through<double, gradients_of_norm_of_gated<Gate>, 2, 2> target{
                 {}, {dx_row, dz_row}, {z_row, x_row}};
             jacobian_in_range<factors::first>(target, dy_row, row.as_source(), f, n, u.scale.r,
-                                              u.scale.exponent + u.exponent);
+                                              u.scale.exponent + u.in.exponent);
         }
     }
 }
@@ -183,7 +228,7 @@ inline void gated_rms_norm_jvp_of(shape s, output ty, input x, input z, input w,
             const auto row = in_range(u.product.as_source(), u.scale.exponent);
             const auto tu = computed(derivative_of_gated<Gate>{}, tx_row, z_row, x_row, tz_row);
             jacobian_in_range<factors::last>(to_row<double>{to<double>(ty, i)}, tu.as_source(), row.as_source(), f,
-                                             n, u.scale.r, u.scale.exponent + u.exponent);
+                                             n, u.scale.r, u.scale.exponent + u.in.exponent);
         }
     }
 }

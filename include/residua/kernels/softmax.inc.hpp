@@ -69,7 +69,10 @@ struct softmax_jacobian_of {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V y, V a) const
     {
-        return times_power{exponent}(y * (a - V::broadcast(sum)));
+        const V rest = a - V::broadcast(sum);
+        // upwards y goes first: their product may be subnormal, and lose bits
+        if (exponent > 0) return times_power{exponent}(y)*rest;
+        return times_power{exponent}(y * rest);
     }
 };
 

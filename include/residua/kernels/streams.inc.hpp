@@ -4,7 +4,7 @@ namespace RESIDUA_PASS {
 
 using operand::mixing;
 
-inline bool writes(const mixing& m) { return m.f.data != nullptr; }
+inline bool writes(const mixing& m) { return m.w.data != nullptr; }  // f may have no columns
 inline std::size_t terms_of(const mixing& m) { return m.from + (writes(m) ? 1 : 0); }
 
 /// The coefficients of token t, output by output: w_j, if there is one, then c(j, 0), c(j, 1), ...

@@ -124,7 +124,9 @@ RESIDUA_LANE_INLINE V exp_of_difference(V a, V b)
     const V d = a - b;
     const V b_part = a - d;
     const V wrong = (a - (d + b_part)) - (b - b_part);
-    const auto e = reduce_exp(d, constants<scalar<V>>::exp_reach, finite_tail(wrong));
+    // beyond the reach the rounding may be larger than what is left of d, or NaN
+    const V reach = V::broadcast(constants<scalar<V>>::exp_reach);
+    const auto e = reduce_exp(d, constants<scalar<V>>::exp_reach, select(abs(d) < reach, wrong, zero<V>()));
     return ldexp(V::broadcast(1) + e.minus_one, e.n);
 }
 

@@ -1,0 +1,131 @@
+// Calls made of random bytes, as the fuzz target makes them; and what was found by them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "fuzz/any_call.hpp"
+#include "support/reference.hpp"
+#include "support/ulp.hpp"
+
+namespace {
+
+using reference::wide;
+
+TEST(any_call, random_calls_have_no_fault)
+{
+    const api::target target[] = {api::active()};
+    reference::random random{1};
+    for (int i = 0; i < 2000; ++i) {
+        std::vector<std::uint8_t> bytes(40 + random.next() % 60);
+        for (auto& b : bytes) b = static_cast<std::uint8_t>(random.next());
+        const auto call = fuzz::call_of(bytes);
+        const auto fault = fuzz::fault_of(call, target);
+        ASSERT_TRUE(fault.empty()) << fault << "\n" << fuzz::description(call);
+    }
+    api::force(target[0]);
+}
+
+template <class T>
+class found : public testing::Test {};
+using found_types = testing::Types<float, double>;
+TYPED_TEST_SUITE(found, found_types, );
+
+// The rounding of x_j - max was larger than what e^x is computed from, where x_j is far below.
+TYPED_TEST(found, softmax_of_numbers_far_apart)
+{
+    using T = TypeParam;
+    for (const T far : {T(1e5), T(1e20), T(1e33), std::numeric_limits<T>::max()}) {
+        const std::vector<T> x{T(3.3), -far, T(1.7), -far / T(3), far * T(1.7e-12), T(-1e10)};
+        std::vector<T> y(x.size());
+        api::softmax(y, x);
+        const auto exact = reference::softmax(reference::widen(x));
+        for (std::size_t j = 0; j < x.size(); ++j) EXPECT_LE(ulp::error(y[j], exact[j]), 4) << far << ", " << j;
+    }
+}
+
+// x / d with d below 1 was infinite for the largest x, whose product is small.
+TYPED_TEST(found, sigmoid_gate_of_the_largest_number)
+{
+    using T = TypeParam;
+    const T most = std::numeric_limits<T>::max();
+    for (T gate = T(-200); gate < 100; gate += T(0.37)) {
+        for (const T x : {most, -most, most * T(0.75)}) {
+            const std::vector<T> one{x};
+            std::vector<T> y(1);
+            api::sigmoid_gate(y, one, std::vector<T>{gate});
+            EXPECT_LE(ulp::error(y[0], wide(x) * reference::sigmoid(wide(gate))), 3) << x << ", " << gate;
+        }
+    }
+}
+
+// A NaN came of a softmax of numbers far apart here too.
+TYPED_TEST(found, mhc_coefficients_of_large_numbers)
+{
+    using T = TypeParam;
+    reference::random random{4};
+    const std::vector<T> scale{T(1e10), T(-1e20), T(1e38)};
+    for (int i = 0; i < 20; ++i) {
+        const auto m = random.row<T>(8, -1e38, 1e38);
+        const auto b = random.row<T>(8);
+        std::vector<T> pre(2), post(2), comb(4);
+        api::mhc_coefficients(pre, post, comb, m, scale, b, {.eps = 1e-6});
+        for (const T x : comb) EXPECT_TRUE(x >= 0 && x <= 1) << x;
+    }
+}
+
+// Where f has no memory, since it has no columns, it was taken for no f at all.
+TYPED_TEST(found, mhc_write_vjp_without_columns)
+{
+    using T = TypeParam;
+    const api::rows<T> no_f{nullptr, 1, 0};
+    const api::rows<T> no_x{nullptr, 2, 0};
+    const std::vector<T> post{1, 2};
+    const std::vector<T> comb{1, 2, 3, 4};
+    std::vector<T> dpost(2, T(7)), dcomb(4, T(7));
+    api::mhc_write_vjp(no_x, no_f, dpost, dcomb, no_x, no_f, post, comb, no_x);
+    EXPECT_EQ(dpost, std::vector<T>(2));
+    EXPECT_EQ(dcomb, std::vector<T>(4));
+}
+
+// Brought down to stay in range, a subnormal y lost bits that count once it is brought up again.
+TEST(found_in_double, softmax_gradient_of_a_large_dy)
+{
+    const std::vector<double> y{0x1.9p-1068, 1};
+    const std::vector<double> dy{0x1.23456789abcdep1000, 0x1p1010};
+    std::vector<double> dx(2);
+    api::softmax_vjp(dx, y, dy);
+    EXPECT_LE(ulp::error(dx[0], wide(y[0]) * (wide(dy[0]) - 0x1p1010L)), 4);
+}
+
+// The power of two that keeps x act(z) in range was that of the largest x times the largest z, wherever they are.
+TEST(found_in_double, gated_norm_of_large_numbers)
+{
+    using api::gate_order;
+    using api::norm_gate;
+    for (const auto gate : {norm_gate::silu, norm_gate::sigmoid}) {
+        const auto norm = [&](const std::vector<double>& x, const std::vector<double>& z) {
+            std::vector<double> y(x.size());
+            api::gated_rms_norm(y, x, z, api::no_weight,
+                                {.eps = 0x1p-20, .gate = gate, .order = gate_order::gate_first});
+            return y;
+        };
+        // a closed gate is one that is nearly closed
+        EXPECT_TRUE(ulp::all_same_bits(norm({1, -2, 0.5}, {-1e4, 1, 2}),
+                                       norm({1, -2, 0.5}, {-std::numeric_limits<double>::infinity(), 1, 2})));
+        const auto far = norm({0x1p1000, 1}, {-1e5, 0x1p1000});
+        const wide open = gate == norm_gate::silu ? 0x1p1000L : 1;
+        EXPECT_LE(ulp::error(far[1], open / std::sqrt(open * open / 2 + 0x1p-20L)), 8);
+        const auto near = norm({0x1p-500, 1}, {1, 0x1p1000});
+        const wide act = reference::sigmoid(1);
+        EXPECT_LE(ulp::error(near[0], gate == norm_gate::silu ? 0 : 0x1p-500L * act / std::sqrt(0.5L + 0x1p-20L)),
+                  8);
+    }
+}
+
+}  // namespace
