@@ -7,10 +7,8 @@
 #include <string>
 #include <vector>
 
-// clang-format off
-#include "support/broken_contract.hpp"  // first: it defines the assertion
-#include "support/operations.cpp"       // whose assertions are these
-// clang-format on
+#include "support/broken_contract.hpp"
+#include "support/operations.hpp"
 
 namespace {
 

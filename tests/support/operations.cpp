@@ -1,13 +1,14 @@
 // The table of operations. A new operation is one line here: its roles in the
 // order of its parameters, its name, a call.
 
-#include "support/operations.hpp"
-
 #include <span>
 #include <tuple>
 #include <type_traits>
 
-#include "support/api.hpp"
+// clang-format off
+#include "support/broken_contract.hpp"  // first: what the operations assert is for tests to catch
+#include "support/operations.hpp"
+// clang-format on
 
 namespace operations {
 
