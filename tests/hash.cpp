@@ -3,7 +3,9 @@
 //
 //     hash                   prints "operation type hash", line by line
 //     hash --write FILE      writes that into FILE
-//     hash --check FILE      compares with FILE; prints the lines that differ, and exits with 1 if there are any
+//     hash --check FILE      compares with FILE; prints the lines that differ and how many are equal, and exits with 1
+//                            unless all are
+//     hash --check FILE --brief    the same, without the sets of a million numbers
 //
 // Compiled with RESIDUA_HASH_DISPATCH it goes through residua::dispatch, and does so for every target of this CPU.
 
@@ -18,6 +20,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #ifdef RESIDUA_HASH_DISPATCH
@@ -55,6 +58,8 @@ public:
             u >>= 8;
         }
     }
+    void add(residua::bfloat16 x) { add(static_cast<float>(x)); }
+    void add(residua::float16 x) { add(static_cast<float>(x)); }
     template <class T>
     void add(const std::vector<T>& x)
     {
@@ -68,12 +73,18 @@ private:
 
 std::vector<std::string> report;
 
-template <class T>
-void add_line(const char* operation, const hasher& h)
+void add_line(const char* operation, const char* inputs, const hasher& h)
 {
     char hash[17];
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(h.value()));
-    report.push_back(std::string{operation} + (sizeof(T) == 4 ? " float " : " double ") + hash);
+    report.push_back(std::string{operation} + ' ' + inputs + ' ' + hash);
+}
+template <class T>
+constexpr const char* name_of = sizeof(T) == 4 ? "float" : "double";
+template <class T>
+void add_line(const char* operation, const hasher& h)
+{
+    add_line(operation, name_of<T>, h);
 }
 
 // --- inputs ----------------------------------------------------------------------------------------------------
@@ -158,14 +169,17 @@ std::vector<sample<T>> make_samples()
 }
 
 template <class T>
-void hash_each(const std::vector<sample<T>>& samples, const char* name, void (*call)(operands<T>&))
+using operation = void (*)(operands<T>&);
+
+template <class T>
+void hash_each(const std::vector<sample<T>>& samples, const char* inputs, const char* name, operation<T> call)
 {
     hasher h;
     for (const auto& s : samples) {
         const auto view = [&](auto* first) {
             return rows{first, s.count, s.columns, static_cast<std::ptrdiff_t>(s.stride)};
         };
-        std::vector<T> out = s.in_place ? s.a : std::vector<T>(s.a.size(), T{-7});
+        std::vector<T> out = s.in_place ? s.a : std::vector<T>(s.a.size(), static_cast<T>(-7.0F));
         std::vector<T> dw = s.w;
         operands<T> o{view(out.data()),
                       view(s.in_place ? static_cast<const T*>(out.data()) : s.a.data()),
@@ -173,23 +187,24 @@ void hash_each(const std::vector<sample<T>>& samples, const char* name, void (*c
                       {s.w.data(), 1, s.columns},
                       {dw.data(), 1, s.columns},
                       s.eps,
-                      0};
+                      {}};
         call(o);
         h.add(out);
         h.add(dw);
         h.add(o.result);
     }
-    add_line<T>(name, h);
+    add_line(name, inputs, h);
 }
 
 // --- operations ------------------------------------------------------------------------------------------------
 
+/// What works element by element, and in every type.
 template <class T>
-void hash_rows()
+void hash_elementwise(const std::vector<sample<T>>& samples, const char* inputs)
 {
-    const auto samples = make_samples<T>();
-    const auto each = [&](const char* name, void (*call)(operands<T>&)) { hash_each(samples, name, call); };
+    const auto each = [&](const char* name, operation<T> call) { hash_each(samples, inputs, name, call); };
     using O = operands<T>;
+    using number = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
     each("exp", [](O& o) { api::exp(o.out, o.a); });
     each("log", [](O& o) { api::log(o.out, o.a); });
@@ -200,6 +215,58 @@ void hash_rows()
     each("gelu", [](O& o) { api::gelu(o.out, o.a); });
     each("gelu_tanh", [](O& o) { api::gelu_tanh(o.out, o.a); });
     each("silu_derivative", [](O& o) { api::silu_derivative(o.out, o.a); });
+    each("cos_2pi", [](O& o) { api::cos_2pi(o.out, o.a); });
+    each("exp_jvp", [](O& o) { api::exp_jvp(o.out, o.a, o.b); });
+    each("tanh_jvp", [](O& o) { api::tanh_jvp(o.out, o.a, o.b); });
+    each("sigmoid_jvp", [](O& o) { api::sigmoid_jvp(o.out, o.a, o.b); });
+    each("silu_jvp", [](O& o) { api::silu_jvp(o.out, o.a, o.b); });
+    each("gelu_jvp", [](O& o) { api::gelu_jvp(o.out, o.a, o.b); });
+    each("gelu_tanh_jvp", [](O& o) { api::gelu_tanh_jvp(o.out, o.a, o.b); });
+    each("silu_derivative_jvp", [](O& o) { api::silu_derivative_jvp(o.out, o.a, o.b); });
+    each("relu_jvp", [](O& o) { api::relu_jvp(o.out, o.a, o.b); });
+    each("swiglu", [](O& o) { api::swiglu(o.out, o.a, o.b); });
+    each("clamped_swiglu", [](O& o) { api::clamped_swiglu(o.out, o.a, o.b, {.limit = number(10)}); });
+    each("swiglu_clamped_after", [](O& o) { api::swiglu_clamped_after(o.out, o.a, o.b, {.limit = number(7)}); });
+    each("gpt_oss_swiglu", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b); });
+    each("situ_glu", [](O& o) { api::situ_glu(o.out, o.a, o.b); });
+    each("geglu", [](O& o) { api::geglu(o.out, o.a, o.b); });
+    each("geglu_tanh", [](O& o) { api::geglu_tanh(o.out, o.a, o.b); });
+    each("reglu", [](O& o) { api::reglu(o.out, o.a, o.b); });
+    each("sigmoid_gate", [](O& o) { api::sigmoid_gate(o.out, o.a, o.b); });
+    constexpr auto precise = residua::accuracy::precise;
+    each("exp, precise", [](O& o) { api::exp(o.out, o.a, {.accuracy = precise}); });
+    each("tanh, precise", [](O& o) { api::tanh(o.out, o.a, {.accuracy = precise}); });
+    each("sigmoid, precise", [](O& o) { api::sigmoid(o.out, o.a, {.accuracy = precise}); });
+    each("silu, precise", [](O& o) { api::silu(o.out, o.a, {.accuracy = precise}); });
+    each("swiglu, precise", [](O& o) { api::swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
+    each("gpt_oss_swiglu, precise", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
+}
+
+/// The same for every stride-th bit pattern of T, NaN included; the second operand is random.
+template <class T>
+void hash_patterns(const char* inputs, std::uint64_t stride)
+{
+    using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                                    std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+    using random_type = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const std::uint64_t count = static_cast<bits>(~bits{0}) / stride + 1;
+    sample<T> all{count, 1, count, std::vector<T>(count), std::vector<T>(count), {}, false, {}};
+    random_bits random{20151214};
+    for (std::uint64_t i = 0; i < count; ++i) {
+        all.a[i] = std::bit_cast<T>(static_cast<bits>(i * stride));
+        all.b[i] = static_cast<T>(element<random_type>(kind::moderate, i, random));
+    }
+    hash_elementwise<T>({std::move(all)}, inputs);
+}
+
+template <class T>
+void hash_rows()
+{
+    const auto samples = make_samples<T>();
+    const auto each = [&](const char* name, operation<T> call) { hash_each(samples, name_of<T>, name, call); };
+    using O = operands<T>;
+
+    hash_elementwise<T>(samples, name_of<T>);
     each("exp_vjp", [](O& o) { api::exp_vjp(o.out, o.a, o.b); });
     each("tanh_vjp", [](O& o) { api::tanh_vjp(o.out, o.a, o.b); });
     each("sigmoid_vjp", [](O& o) { api::sigmoid_vjp(o.out, o.a, o.b); });
@@ -208,7 +275,6 @@ void hash_rows()
     each("silu_derivative_vjp", [](O& o) { api::silu_derivative_vjp(o.out, o.a, o.b); });
     each("gelu_tanh_vjp", [](O& o) { api::gelu_tanh_vjp(o.out, o.a, o.b); });
     each("relu_vjp", [](O& o) { api::relu_vjp(o.out, o.a, o.b); });
-    each("cos_2pi", [](O& o) { api::cos_2pi(o.out, o.a); });
     each("softmax", [](O& o) { api::softmax(o.out, o.a); });
     each("tanh_vjp_from_output", [](O& o) { api::tanh_vjp_from_output(o.out, o.a, o.b); });
     each("box_muller", [](O& o) { api::box_muller(o.out, o.a, o.b); });
@@ -232,22 +298,6 @@ void hash_rows()
     each("rms_norm_without_weight_vjp",
          [](O& o) { api::rms_norm_vjp(o.out, o.dw, o.a, api::no_weight, o.b, {.eps = o.eps}); });
     each("rms", [](O& o) { o.result = api::rms(o.a); });
-    each("swiglu", [](O& o) { api::swiglu(o.out, o.a, o.b); });
-    each("clamped_swiglu", [](O& o) { api::clamped_swiglu(o.out, o.a, o.b, {.limit = T(10)}); });
-    each("gpt_oss_swiglu", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b); });
-    each("situ_glu", [](O& o) { api::situ_glu(o.out, o.a, o.b); });
-    each("geglu", [](O& o) { api::geglu(o.out, o.a, o.b); });
-    each("geglu_tanh", [](O& o) { api::geglu_tanh(o.out, o.a, o.b); });
-    each("reglu", [](O& o) { api::reglu(o.out, o.a, o.b); });
-    each("swiglu_clamped_after", [](O& o) { api::swiglu_clamped_after(o.out, o.a, o.b, {.limit = T(7)}); });
-    each("sigmoid_gate", [](O& o) { api::sigmoid_gate(o.out, o.a, o.b); });
-    constexpr auto precise = residua::accuracy::precise;
-    each("exp, precise", [](O& o) { api::exp(o.out, o.a, {.accuracy = precise}); });
-    each("tanh, precise", [](O& o) { api::tanh(o.out, o.a, {.accuracy = precise}); });
-    each("sigmoid, precise", [](O& o) { api::sigmoid(o.out, o.a, {.accuracy = precise}); });
-    each("silu, precise", [](O& o) { api::silu(o.out, o.a, {.accuracy = precise}); });
-    each("swiglu, precise", [](O& o) { api::swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
-    each("gpt_oss_swiglu, precise", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
     // the gradient, and the derivative along it
 #define RESIDUA_HASH_GATED(name, ...)                                               \
     each(#name "_vjp", [](O& o) {                                                   \
@@ -697,11 +747,17 @@ void hash_all()
     hash_probe<T>();
 }
 
-void make_report()
+/// The patterns of 16 bits are few; others come last, so that a brief report is the beginning of a whole one.
+void make_report(bool brief)
 {
     report.clear();
     hash_all<float>();
     hash_all<double>();
+    hash_patterns<residua::bfloat16>("every_bfloat16", 1);
+    hash_patterns<residua::float16>("every_float16", 1);
+    if (brief) return;
+    hash_patterns<float>("every_4099th_float", 4099);
+    hash_patterns<double>("every_70368744177677th_double", 70368744177677);
 }
 
 // --- the file --------------------------------------------------------------------------------------------------
@@ -714,7 +770,7 @@ bool write_report(const char* path)
 }
 
 /// Prints where the report and the file differ.
-bool check_report(const char* path)
+bool check_report(const char* path, bool brief)
 {
     std::ifstream file{path};
     if (!file) {
@@ -724,7 +780,7 @@ bool check_report(const char* path)
     std::size_t differing = 0;
     std::size_t i = 0;
     std::string line;
-    while (std::getline(file, line)) {
+    while (!(brief && i == report.size()) && std::getline(file, line)) {
         const std::string got = i < report.size() ? report[i] : "nothing";
         ++i;
         if (got == line) continue;
@@ -732,16 +788,17 @@ bool check_report(const char* path)
         std::cout << "expected " << line << "\n     got " << got << '\n';
     }
     for (; i < report.size(); ++i, ++differing) std::cout << "not in the file: " << report[i] << '\n';
-    if (differing != 0) std::cout << differing << " of " << report.size() << " hashes differ\n";
+    const std::size_t all = std::max(i, report.size());
+    std::cout << all - differing << " of " << all << " hashes are equal\n";
     return differing == 0;
 }
 
 /// Does what the command line says with the report of the code that is active now.
-bool use_report(const char* action, const char* path)
+bool use_report(const char* action, const char* path, bool brief)
 {
-    make_report();
+    make_report(brief);
     if (std::strcmp(action, "--write") == 0) return write_report(path);
-    if (std::strcmp(action, "--check") == 0) return check_report(path);
+    if (std::strcmp(action, "--check") == 0) return check_report(path, brief);
     for (const auto& line : report) std::cout << line << '\n';
     return true;
 }
@@ -752,14 +809,15 @@ int main(int argc, char** argv)
 {
     const char* const action = argc > 1 ? argv[1] : "--print";
     const char* const path = argc > 2 ? argv[2] : "";
+    const bool brief = argc > 3 && std::strcmp(argv[3], "--brief") == 0;
     bool good = true;
 #ifdef RESIDUA_HASH_DISPATCH
     for (const auto target : api::targets()) {
         std::cout << "target " << api::name(target) << '\n';
-        good = api::force(target) && use_report(action, path) && good;
+        good = api::force(target) && use_report(action, path, brief) && good;
     }
 #else
-    good = use_report(action, path);
+    good = use_report(action, path, brief);
 #endif
     return good ? 0 : 1;
 }
