@@ -17,6 +17,18 @@ struct activation_constants {
     static constexpr double normal_reach = 69.5;
     static constexpr double tanh_form_reach = 35.0;
 
+    // Phi(x) = 1/2 + x a(x^2) in the middle, and Phi(x) + x phi(x) = 1/2 + x b(x^2)
+    static constexpr double normal_middle_reach = 0.75;
+    static constexpr double normal_middle[] = {
+        0x1.9884533d43651p-2,  -0x1.1058377e2cff9p-4,  0x1.46d0429782705p-7,  -0x1.37403f7c81cd3p-10,
+        0x1.e42b19d22db9p-14,  -0x1.3cebcebfeb028p-17, 0x1.665c8261e672p-21,  -0x1.8a346edcfbd66p-25,
+        0x1.8c9369a5afaedp-27, -0x1.912b946b9dbe2p-27, 0x1.1aaf8dec77e6cp-27, -0x1.5d68440f9f583p-29};
+    static constexpr double gelu_slope_middle_reach = 0.5;
+    static constexpr double gelu_slope_middle[] = {
+        0x1.9884533d43651p-1, -0x1.1058377e2cfb8p-2,  0x1.ea3863e33b54bp-5,  -0x1.37403f7a75c07p-7,
+        0x1.2e9af05c094fp-10, -0x1.db629508aa7a4p-14, 0x1.39d494f80705ap-17, -0x1.9bab3bc826553p-21,
+        0x1.120e99d740d1p-22, -0x1.8844a247daeb3p-23};
+
     // (1 + t) e^(t^2/2) Phi(-t) in z = (t - 5)/(t + 5)
     static constexpr double normal_tail[] = {
         0x1.d8979b0f2b39dp-2,   -0x1.76ff86859eb14p-4, 0x1.fc66cc64a172ep-6,   0x1.47c1d0305492ap-7,
@@ -287,6 +299,15 @@ RESIDUA_LANE_INLINE normal_terms<V> normal_tail(V x)
     return {t, bell, polynomial(z, c::normal_tail) / (V::broadcast(1) + t)};
 }
 
+/// 1/2 + x p(x^2) where |x| < reach, else `elsewhere`.
+template <class V, std::size_t N>
+RESIDUA_LANE_INLINE scaled<V> in_the_middle(V x, double reach, const double (&p)[N], scaled<V> elsewhere)
+{
+    const V bounded = within(x, reach);
+    const scaled<V> middle{fma(bounded, polynomial(bounded * bounded, p), V::broadcast(0.5)), zero<V>()};
+    return select(abs(x) < V::broadcast(reach), middle, elsewhere);
+}
+
 /// x Phi(x) with the normal distribution Phi.
 template <class V>
 RESIDUA_LANE_INLINE scaled<V> scaled_gelu(V x)
@@ -294,7 +315,10 @@ RESIDUA_LANE_INLINE scaled<V> scaled_gelu(V x)
     const auto n = normal_tail(x);
     const scaled<V> below{n.bell.m * n.g, n.bell.n};
     const scaled<V> above{V::broadcast(1) - beside_one(below), zero<V>()};
-    return select(x < zero<V>(), below, above) * max(V::broadcast(-activation_constants::normal_reach), x);
+    using c = activation_constants;
+    const auto normal =
+        in_the_middle(x, c::normal_middle_reach, c::normal_middle, select(x < zero<V>(), below, above));
+    return normal * max(V::broadcast(-c::normal_reach), x);
 }
 /// Phi(x) + x phi(x)
 template <class V>
@@ -307,7 +331,9 @@ RESIDUA_LANE_INLINE scaled<V> gelu_slope(V x)
     const scaled<V> below{n.bell.m * rest, n.bell.n};
     const scaled<V> above{V::broadcast(1) - beside_one(below), zero<V>()};
     const V d = (x - V::broadcast(c::gelu_zero_hi)) - V::broadcast(c::gelu_zero_lo);
-    return near_zero(d, c::gelu_zero, select(x < zero<V>(), below, above));
+    const auto elsewhere =
+        in_the_middle(x, c::gelu_slope_middle_reach, c::gelu_slope_middle, select(x < zero<V>(), below, above));
+    return near_zero(d, c::gelu_zero, elsewhere);
 }
 
 /// u + tail = 2 sqrt(2/pi) (x + 0.044715 x^3), and w = x du/dx.

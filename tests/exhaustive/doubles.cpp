@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+
+#include <boost/multiprecision/mpfr.hpp>
+
+#include <residua/dispatch.hpp>
+
+#include "samples.hpp"
+
+namespace exhaustive {
+
+namespace api = residua::dispatch;
+
+namespace {
+
+using real =
+    boost::multiprecision::number<boost::multiprecision::mpfr_float_backend<60>, boost::multiprecision::et_off>;
+
+double error_of(double got, const real& exact)
+{
+    using limits = std::numeric_limits<double>;
+    if (std::isnan(got)) return limits::infinity();
+    const real beyond = ldexp(real(1), limits::max_exponent);
+    const auto finite = [&](const real& v) { return abs(v) > beyond ? copysign(beyond, v) : v; };
+    const real e = finite(exact);
+    const real y = std::isinf(got) ? copysign(beyond, real(got)) : real(got);
+    int exponent = limits::min_exponent;
+    if (e != 0) frexp(e, &exponent);
+    exponent = std::clamp(exponent, limits::min_exponent, limits::max_exponent);
+    return static_cast<double>(ldexp(abs(y - e), limits::digits - exponent));
+}
+
+real sigmoid(const real& x) { return 1 / (1 + exp(-x)); }
+real silu(const real& x) { return x * sigmoid(x); }
+real normal(const real& x) { return erfc(-x / sqrt(real(2))) / 2; }
+real bell(const real& x)
+{
+    const real pi = acos(real(-1));
+    return exp(-x * x / 2) / sqrt(2 * pi);
+}
+real tanh_form(const real& x)
+{
+    const real pi = acos(real(-1));
+    return 2 * sqrt(2 / pi) * (x + real("0.044715") * x * x * x);
+}
+real x_slope_of_tanh_form(const real& x)
+{
+    const real pi = acos(real(-1));
+    return 2 * sqrt(2 / pi) * (x + 3 * real("0.044715") * x * x * x);
+}
+real gated_slope(const real& u, const real& w)
+{
+    const real s = sigmoid(u);
+    return s * (1 + w * sigmoid(-u));
+}
+
+struct function {
+    const char* name;
+    double bound;
+    double far;  // where its results leave the range, or no longer change
+    void (*compute)(std::vector<double>& y, const std::vector<double>& x);
+    real (*exact)(const real& x);
+};
+
+/// All of one element, the middle, the tails, and every power of two with both signs.
+std::vector<double> samples(double far, std::size_t count)
+{
+    std::mt19937_64 random{20261129};
+    std::vector<double> x;
+    for (const double reach : {0.01, 2.0, 12.0, 42.0, far}) {
+        std::uniform_real_distribution<double> uniform{-reach, reach};
+        for (std::size_t i = 0; i < count; ++i) x.push_back(uniform(random));
+    }
+    std::uniform_real_distribution<double> fraction{0.5, 1};
+    for (int e = -1073; e <= 1024; ++e) {
+        const double v = std::ldexp(fraction(random), e);
+        x.insert(x.end(), {v, -v});
+    }
+    return x;
+}
+
+using in = const std::vector<double>&;
+using out = std::vector<double>&;
+
+/// At arguments beyond +-3000 a function is its limit, which MPFR need not work out.
+sampled measure(const function& f, std::size_t count)
+{
+    const auto x = samples(f.far, count);
+    std::vector<double> y(x.size());
+    f.compute(y, x);
+    sampled worst{f.name, x.size(), 0, 0, f.bound};
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (std::abs(x[i]) > 3000) continue;
+        const double error = error_of(y[i], f.exact(real(x[i])));
+        if (error > worst.ulp) {
+            worst.ulp = error;
+            worst.at = x[i];
+        }
+    }
+    return worst;
+}
+
+void ones_vjp(void (*vjp)(out, in, in), out y, in x)
+{
+    const std::vector<double> ones(x.size(), 1.0);
+    vjp(y, x, ones);
+}
+
+}  // namespace
+
+#define RESIDUA_DOUBLE(name, bound, far, formula)                          \
+    {#name " of double", bound, far, [](out y, in x) { api::name(y, x); }, \
+     [](const real& x) -> real { return formula; }}
+#define RESIDUA_PRECISE(name, far, formula)                                                            \
+    {#name " of double, precise", 1, far, [](out y, in x) { api::name(y, x, {.accuracy = precise}); }, \
+     [](const real& x) -> real { return formula; }}
+#define RESIDUA_SLOPE(name, far, formula)                                                          \
+    {#name "_vjp of double", 8, far,                                                               \
+     [](out y, in x) { ones_vjp([](out dx, in a, in dy) { api::name##_vjp(dx, a, dy); }, y, x); }, \
+     [](const real& x) -> real { return formula; }}
+
+std::vector<sampled> over_doubles(std::size_t count)
+{
+    constexpr auto precise = residua::accuracy::precise;
+    const std::vector<function> functions{
+        RESIDUA_DOUBLE(exp, 2, 750, exp(x)),
+        RESIDUA_PRECISE(exp, 750, exp(x)),
+        RESIDUA_DOUBLE(tanh, 2, 25, tanh(x)),
+        RESIDUA_PRECISE(tanh, 25, tanh(x)),
+        RESIDUA_DOUBLE(sigmoid, 2, 750, sigmoid(x)),
+        RESIDUA_PRECISE(sigmoid, 750, sigmoid(x)),
+        RESIDUA_DOUBLE(silu, 2, 760, silu(x)),
+        RESIDUA_PRECISE(silu, 760, silu(x)),
+        RESIDUA_DOUBLE(gelu, 4, 39, x * normal(x)),
+        RESIDUA_DOUBLE(gelu_tanh, 4, 25, x * sigmoid(tanh_form(x))),
+        RESIDUA_SLOPE(tanh, 380, 1 / (cosh(x) * cosh(x))),
+        RESIDUA_SLOPE(sigmoid, 750, sigmoid(x) * sigmoid(-x)),
+        RESIDUA_SLOPE(silu, 760, gated_slope(x, x)),
+        RESIDUA_SLOPE(gelu, 39, normal(x) + x * bell(x)),
+        RESIDUA_SLOPE(gelu_tanh, 25, gated_slope(tanh_form(x), x_slope_of_tanh_form(x))),
+    };
+    std::vector<sampled> all;
+    for (const auto& f : functions) all.push_back(measure(f, count));
+    return all;
+}
+
+#undef RESIDUA_SLOPE
+#undef RESIDUA_PRECISE
+#undef RESIDUA_DOUBLE
+
+}  // namespace exhaustive
