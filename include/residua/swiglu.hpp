@@ -168,7 +168,8 @@ template <class T>
 constexpr auto pair_of(gate_and_up<T> p)
 {
     const std::size_t n = p.z.columns / 2;
-    const std::ptrdiff_t second = p.z.count == 0 ? 0 : p.is_interleaved ? 1 : static_cast<std::ptrdiff_t>(n);
+    const bool empty = p.z.count == 0 || n == 0;
+    const std::ptrdiff_t second = empty ? 0 : p.is_interleaved ? 1 : static_cast<std::ptrdiff_t>(n);
     const std::uint8_t step = p.is_interleaved ? 2 : 1;
     return gated_pair<T, T>{{{p.z.data, p.z.count, n, p.z.stride}, step},
                             {{p.z.data + second, p.z.count, n, p.z.stride}, step},
@@ -187,7 +188,8 @@ template <class T, class U>
 bool apart(const spaced_rows<T>& a, const spaced_rows<U>& b)
 {
     const void* const first = a.r.data;
-    const bool siblings = a.step == 2 && b.step == 2 && a.r.stride == b.r.stride && sizeof(T) == sizeof(U)
+    const bool siblings = first != nullptr && b.r.data != nullptr && a.step == 2 && b.step == 2
+                          && a.r.stride == b.r.stride && sizeof(T) == sizeof(U)
                           && (first == static_cast<const void*>(b.r.data + 1)
                               || static_cast<const void*>(a.r.data + 1) == static_cast<const void*>(b.r.data));
     return siblings || detail::apart(a.span(), b.span());

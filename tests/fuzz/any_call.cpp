@@ -504,7 +504,8 @@ std::string not_within(double bound, element computed_in, element stored_as, dou
     const auto finite = [=](wide x) { return std::clamp(x, -beyond, beyond); };
     const wide error = std::abs(finite(wide(got)) - finite(number.value));
     const wide ulp = unit(computed_in, number.size);
-    wide allowed = wide(bound) * ulp + 0x1p-60L * std::min(number.terms, std::numeric_limits<wide>::max());
+    wide allowed =
+        wide(bound) * ulp + 0x1p-60L * std::min(std::abs(number.terms), std::numeric_limits<wide>::max());
     if (stored_as != computed_in) allowed += unit(stored_as, number.value) / 2;
     if (error <= allowed) return {};
     return " and not " + hexadecimal(static_cast<double>(number.value)) + ": wrong by "

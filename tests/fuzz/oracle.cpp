@@ -150,10 +150,14 @@ table make_elementwise()
 {
     table all;
     all["exp"] = unary([](wide x) { return number{reference::exp(x)}; }, 2, 2);
+    all["exp, precise"] = unary([](wide x) { return number{reference::exp(x)}; }, 1, 1);
     all["log"] = unary([](wide x) { return number{reference::log(x)}; }, 2, 2);
     all["tanh"] = unary([](wide x) { return number{reference::tanh(x)}; }, 2, 2);
+    all["tanh, precise"] = unary([](wide x) { return number{reference::tanh(x)}; }, 1, 1);
     all["sigmoid"] = unary([](wide x) { return number{reference::sigmoid(x)}; }, 2, 2);
+    all["sigmoid, precise"] = unary([](wide x) { return number{reference::sigmoid(x)}; }, 1, 1);
     all["silu"] = unary([](wide x) { return number{reference::silu(x)}; }, 2, 2);
+    all["silu, precise"] = unary([](wide x) { return number{reference::silu(x)}; }, 1, 1);
     all["relu"] = unary([](wide x) { return number{reference::relu(x)}; }, 0, 0);
     all["convert"] = unary(same, 0, 0);
     all["cos_2pi"] = unary([](wide x) { return number{reference::cos_2pi(x)}; }, 2, 2);
@@ -198,21 +202,23 @@ table make_elementwise()
         if (name.starts_with("residual_add_vjp")) all[name].nan_stays = false;  // f does not matter to dx
     }
 
-    add_gated(all, "swiglu", {[](wide g) { return number{reference::silu(g)}; }, silu_slope, same, one, 3, 3});
+    add_gated(all, "swiglu", {[](wide g) { return number{reference::silu(g)}; }, silu_slope, same, one, 2, 2});
+    all["swiglu, precise"] = all["swiglu"];
+    all["swiglu, precise"].bound = all["swiglu, precise"].bound_of_doubles = 1;
     add_gated(all, "geglu", {gelu, gelu_slope, same, one, 4, 4});
     add_gated(all, "geglu_tanh", {gelu_tanh, gelu_tanh_slope, same, one, 4, 4});
-    add_gated(all, "reglu", {[](wide g) { return number{reference::relu(g)}; }, relu_slope, same, one, 3, 3});
+    add_gated(all, "reglu", {[](wide g) { return number{reference::relu(g)}; }, relu_slope, same, one, 2, 2});
     add_gated(all, "sigmoid_gate",
-              {same, one, [](wide g) { return number{reference::sigmoid(g)}; }, sigmoid_slope, 3, 3});
+              {same, one, [](wide g) { return number{reference::sigmoid(g)}; }, sigmoid_slope, 2, 2});
     add_gated(all, "clamped_swiglu",
               {[](wide g) { return number{reference::silu(std::min<wide>(g, 1))}; },
-               [](wide g) { return g <= 1 ? silu_slope(g) : number{0}; }, clamped_up, clamped_up_slope, 3, 3});
+               [](wide g) { return g <= 1 ? silu_slope(g) : number{0}; }, clamped_up, clamped_up_slope, 2, 2});
     add_gated(all, "swiglu_clamped_after",
               {[](wide g) { return number{std::min<wide>(reference::silu(g), 1)}; },
                [](wide g) {
                    return near_limit(g) ? number{unknown} : reference::silu(g) < 1 ? silu_slope(g) : number{0};
                },
-               clamped_up, clamped_up_slope, 3, 3});
+               clamped_up, clamped_up_slope, 2, 2});
     add_gated(all, "gpt_oss_swiglu",
               {[](wide g) {
                    const wide x = std::min<wide>(g, 1);
@@ -223,7 +229,7 @@ table make_elementwise()
                    return g <= 1 ? number{reference::gated_slope(u, u), reference::sigmoid(u) * (1 + bounded(u))}
                                  : number{0};
                },
-               [](wide u) { return number{std::clamp<wide>(u, -1, 1) + 1}; }, clamped_up_slope, 3, 3});
+               [](wide u) { return number{std::clamp<wide>(u, -1, 1) + 1}; }, clamped_up_slope, 2, 2});
     const auto by_argument = [](wide y, wide x) { return number{y, std::abs(y) * (1 + bounded(x))}; };
     static const auto capped = by_argument;
     add_gated(all, "situ_glu",

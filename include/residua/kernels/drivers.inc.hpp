@@ -111,11 +111,17 @@ RESIDUA_LANE_INLINE sink<T> to_memory(void* data, std::ptrdiff_t offset, std::ui
     return {nullptr, p, drain_to<T, S>, step};
 }
 
+/// How far row i is from the first; rows without an element may be nowhere.
+RESIDUA_LANE_INLINE std::ptrdiff_t offset_of_row(const void* data, std::size_t i, std::ptrdiff_t stride)
+{
+    return data == nullptr ? 0 : static_cast<std::ptrdiff_t>(i) * stride;
+}
+
 /// Row i of an input, to compute with in T. (An element is wider than T only where T is double.)
 template <class T>
 inline source<T> from(const input& in, std::size_t i)
 {
-    const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(i) * in.stride;
+    const std::ptrdiff_t offset = offset_of_row(in.data, i, in.stride);
     switch (in.type) {
         case element::bfloat16: return from_memory<T, bfloat16>(in.data, offset, in.step);
         case element::float16: return from_memory<T, float16>(in.data, offset, in.step);
@@ -130,7 +136,7 @@ inline source<T> from(const input& in, std::size_t i)
 template <class T>
 inline sink<T> to(const output& out, std::size_t i)
 {
-    const std::ptrdiff_t offset = static_cast<std::ptrdiff_t>(i) * out.stride;
+    const std::ptrdiff_t offset = offset_of_row(out.data, i, out.stride);
     switch (out.type) {
         case element::bfloat16: return to_memory<T, bfloat16>(out.data, offset, out.step);
         case element::float16: return to_memory<T, float16>(out.data, offset, out.step);
