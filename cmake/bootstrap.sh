@@ -9,7 +9,7 @@ packages=(
     libcli11-dev libfmt-dev nlohmann-json3-dev libboost-dev libmpfr-dev
     gnuplot-nox
 )
-ci_packages=(clang clang-format-19 doxygen g++-aarch64-linux-gnu qemu-user)
+ci_packages=(clang libclang-rt-dev clang-format-19 doxygen g++-aarch64-linux-gnu qemu-user)
 
 usage() {
     cat <<'EOF'
@@ -18,7 +18,8 @@ Usage: cmake/bootstrap.sh [--ci] [--help]
 Installs the Debian packages that residua's examples, tests and benchmarks need. Packages that are there already are
 left alone; when nothing is missing nothing is done and no network is used.
 
-  --ci     also what the whole check (.ci/run) needs: Clang, clang-format, Doxygen, a compiler and an emulator for AArch64
+  --ci     also what the whole check (.ci/run) needs: Clang and its sanitizers, clang-format, Doxygen, a compiler
+           and an emulator for AArch64
   --help   this text
 EOF
 }
