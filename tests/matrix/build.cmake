@@ -1,0 +1,12 @@
+# Builds PROGRAM with COMMAND; LOG is what the compiler said, and is there afterwards even if there is no program.
+cmake_minimum_required(VERSION 3.25)
+get_filename_component(folder ${LOG} DIRECTORY)
+file(MAKE_DIRECTORY ${folder})
+file(REMOVE ${PROGRAM})
+execute_process(COMMAND ${COMMAND} -o ${PROGRAM} OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE status)
+list(JOIN COMMAND " " command)
+file(WRITE ${LOG} "${command}\n${said}")
+if(NOT status EQUAL 0)
+    file(REMOVE ${PROGRAM})
+    message("not built: ${PROGRAM}, see ${LOG}")
+endif()
