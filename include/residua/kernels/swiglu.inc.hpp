@@ -229,12 +229,12 @@ struct soft_capped_factor : always_passes {
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
     {
-        return scaled_sigmoid(gate) * soft_cap(gate, V::broadcast(beta));
+        return scaled_sigmoid(gate) * soft_cap(gate, V::broadcast(scalar<V>(beta)));
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
     {
-        const V cap = V::broadcast(beta);
+        const V cap = V::broadcast(scalar<V>(beta));
         return soft_cap_slope(gate, cap) * scaled_sigmoid(gate) + sigmoid_slope(gate) * soft_cap(gate, cap);
     }
 };
@@ -304,12 +304,12 @@ struct soft_capped_up : always_passes {
     template <class V>
     RESIDUA_LANE_INLINE V factor(V up) const
     {
-        return soft_cap(up, V::broadcast(cap));
+        return soft_cap(up, V::broadcast(scalar<V>(cap)));
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> slope(V up) const
     {
-        return soft_cap_slope(up, V::broadcast(cap));
+        return soft_cap_slope(up, V::broadcast(scalar<V>(cap)));
     }
 };
 
