@@ -828,6 +828,15 @@ TYPED_TEST(Lanes, SumAndLargestFoldInHalves)
     expect_folded<T>("largest", [](auto v) { return largest(v); }, defined_max<T>);
 }
 
+TYPED_TEST(Lanes, PolynomialsRoundOnceForEachCoefficient)
+{
+    using T = TypeParam;
+    static constexpr T c[] = {T(0.7), T(-1.3), T(0.4), T(2.1)};
+    this->expect(
+        "polynomial", single_operands<T>(), [](auto x) { return polynomial(x, c); },
+        [](T x) { return defined_fma(defined_fma(defined_fma(c[3], x, c[2]), x, c[1]), x, c[0]); });
+}
+
 TYPED_TEST(Lanes, LdexpIsRoundedOnce)
 {
     using T = TypeParam;

@@ -1,0 +1,15 @@
+# residua_broken(<variable> <text> <old> <new>): the text with one replacement, or an empty string unless the old text is
+# there exactly once and the new one differs.
+function(residua_broken variable text old new)
+    set(${variable} "" PARENT_SCOPE)
+    string(LENGTH "${old}" length)
+    string(FIND "${text}" "${old}" first)
+    string(FIND "${text}" "${old}" last REVERSE)
+    if(first LESS 0 OR NOT first EQUAL last OR old STREQUAL new)
+        return()
+    endif()
+    string(SUBSTRING "${text}" 0 ${first} before)
+    math(EXPR after "${first} + ${length}")
+    string(SUBSTRING "${text}" ${after} -1 behind)
+    set(${variable} "${before}${new}${behind}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,437 @@
+# Ways to break the library, one at a time, each of which some test has to notice: what it is, the file, the text that is
+# there exactly once, what replaces it, and the programs of tests that are run.
+#
+# The kernels are broken in the scalar backend, which compiles fastest; a break of Highway's adapter (`vectors`) is run
+# with the best vectors of this CPU.
+
+# --- lanes: storage types ---------------------------------------------------------------------------------------
+
+residua_break("bfloat16: truncated" simd/lanes.inc.hpp
+    [==[const U rounded = u + (lowest + U::broadcast(0x7fffu));]==]
+    [==[const U rounded = u + (lowest - lowest);]==]
+    "storage_test operations_test")
+residua_break("bfloat16: halves away from zero" simd/lanes.inc.hpp
+    [==[const U rounded = u + (lowest + U::broadcast(0x7fffu));]==]
+    [==[const U rounded = u + (lowest - lowest) + U::broadcast(0x8000u);]==]
+    "storage_test operations_test")
+residua_break("bfloat16: a NaN becomes infinity" simd/lanes.inc.hpp
+    [==[select(is_nan(v), from_bits(quiet), from_bits(rounded))]==]
+    [==[select(is_nan(v), from_bits(rounded | (quiet & U::broadcast(0u))), from_bits(rounded))]==]
+    "storage_test operations_test")
+residua_break("float16: subnormal numbers flushed" simd/lanes.inc.hpp
+    [==[const U subnormal = to_bits(magnitude + half) - to_bits(half);]==]
+    [==[const U subnormal = to_bits(half) - to_bits(half);]==]
+    "storage_test operations_test")
+residua_break("float16: infinite from 65504 on" simd/lanes.inc.hpp
+    [==[magnitude < V::broadcast(65520.0f)]==] [==[magnitude < V::broadcast(65504.0f)]==]
+    "storage_test operations_test")
+residua_break("double to float: a subnormal result is 0" simd/lanes.inc.hpp
+    [==[to_bits(narrow(round(count)) + whole)]==] [==[to_bits(narrow(round(count) - round(count)) + whole)]==]
+    "storage_test elementary_test operations_test")
+residua_break("16 bits: double rounded twice" simd/lanes.inc.hpp
+    [==[return narrow_to_odd(v);]==] [==[return narrow(v);]==]
+    "storage_test operations_test")
+
+# --- lanes: sums and powers of two ------------------------------------------------------------------------------
+
+residua_break("sum of the lanes: neighbours first" simd/lanes.inc.hpp
+    [==[for (int i = 0; i < half; ++i) lane[i] = lane[i] + lane[i + half];]==]
+    [==[for (int i = 0; i < half; ++i) lane[i] = lane[2 * i] + lane[2 * i + 1];]==]
+    "lanes_test.scalar_avx2")
+residua_break("largest lane: the smallest" simd/lanes.inc.hpp
+    [==[lane[i + half] < lane[i] ? lane[i] : lane[i + half]]==]
+    [==[lane[i + half] < lane[i] ? lane[i + half] : lane[i]]==]
+    "norms_test kernels_test")
+residua_break("ldexp: the power of two in one factor" simd/lanes.inc.hpp
+    [==[return (v * power.first) * power.second;]==] [==[return v * (power.first * power.second);]==]
+    "elementary_test")
+
+# --- lanes: the scalar backend, the specification ---------------------------------------------------------------
+
+residua_break("scalar: min takes its first operand where they compare equal, or not at all" simd/scalar.inc.hpp
+    [==[a.v[i] < b.v[i] ? a.v[i] : b.v[i])]==] [==[b.v[i] < a.v[i] ? b.v[i] : a.v[i])]==]
+    "ffn_test cases_test operations_test")
+residua_break("scalar: max takes its first operand where they compare equal, or not at all" simd/scalar.inc.hpp
+    [==[b.v[i] < a.v[i] ? a.v[i] : b.v[i])]==] [==[a.v[i] < b.v[i] ? b.v[i] : a.v[i])]==]
+    "elementary_test cases_test operations_test")
+residua_break("scalar: fma rounds twice" simd/guard.inc.hpp
+    [==[RESIDUA_LANE_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }]==]
+    [==[RESIDUA_LANE_INLINE float fma1(float a, float b, float c)
+{
+    float product = a * b;
+    asm("" : "+m"(product));
+    return product + c;
+}]==]
+    "kernels_test elementary_test")
+residua_break("scalar: halves are rounded away from zero" simd/scalar.inc.hpp
+    [==[RESIDUA_LANE_INLINE float round1(float a) { return __builtin_rintf(a); }]==]
+    [==[RESIDUA_LANE_INLINE float round1(float a) { return __builtin_roundf(a); }]==]
+    "lanes_test.scalar_avx2 kernels_test")
+residua_break("scalar: a float is cut off, not rounded" simd/scalar.inc.hpp
+    [==[r.v[i] = static_cast<float>(a.lo.v[i]);]==]
+    [==[{
+            r.v[i] = static_cast<float>(a.lo.v[i]);
+            if (__builtin_fabs(static_cast<double>(r.v[i])) > __builtin_fabs(a.lo.v[i])) {
+                r.v[i] = __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, r.v[i]) - 1);
+            }
+        }]==]
+    "operations_test storage_test")
+
+# --- lanes: Highway's adapter -----------------------------------------------------------------------------------
+
+residua_break("vectors: min with its operands swapped" simd/highway.inc.hpp
+    [==[return {hn::Min(a.v, b.v)};]==] [==[return {hn::Min(b.v, a.v)};]==]
+    "operations_test" vectors)
+residua_break("vectors: max with its operands swapped" simd/highway.inc.hpp
+    [==[return {hn::Max(a.v, b.v)};]==] [==[return {hn::Max(b.v, a.v)};]==]
+    "operations_test" vectors)
+residua_break("vectors: fma rounds twice" simd/highway.inc.hpp
+    [==[return {hn::MulAdd(a.v, b.v, c.v)};]==] [==[return a * b + c;]==]
+    "operations_test" vectors)
+residua_break("vectors: a product may be fused with a sum" simd/highway.inc.hpp
+    [==[    keep_product(product.raw);
+]==] [==[]==]
+    "operations_test lanes_test.highway" vectors)
+residua_break("vectors: a part of a vector is loaded whole" simd/highway.inc.hpp
+    [==[return {hn::MaskedLoad(hn::FirstN(tag<T>{}, static_cast<std::size_t>(n)), tag<T>{}, p)};]==]
+    [==[return {hn::IfThenElseZero(hn::FirstN(tag<T>{}, static_cast<std::size_t>(n)), hn::LoadU(tag<T>{}, p))};]==]
+    "operations_test" vectors)
+residua_break("vectors: a part of a vector is stored whole" simd/highway.inc.hpp
+    [==[hn::BlendedStore(v, hn::FirstN(tag<T>{}, static_cast<std::size_t>(n)), tag<T>{}, p);]==]
+    [==[if (n > 0) hn::StoreU(v, tag<T>{}, p);]==]
+    "operations_test" vectors)
+residua_break("vectors: the halves of a narrowed vector swapped" simd/highway.inc.hpp
+    [==[hn::DemoteTo(half, a.hi.v), hn::DemoteTo(half, a.lo.v)]==]
+    [==[hn::DemoteTo(half, a.lo.v), hn::DemoteTo(half, a.hi.v)]==]
+    "operations_test" vectors)
+
+# --- walks along a row ------------------------------------------------------------------------------------------
+
+residua_break("maps skip the tail" kernels/drivers.inc.hpp
+    [==[if (rest > 0) part_of_vector<T, Out, In>]==] [==[if (n == 0) part_of_vector<T, Out, In>]==]
+    "kernels_test operations_test")
+residua_break("sums skip the tail" kernels/drivers.inc.hpp
+    [==[if (rest > 0) part_of_group<T, In>]==] [==[if (n == 0) part_of_group<T, In>]==]
+    "kernels_test operations_test")
+residua_break("one block too few" kernels/drivers.inc.hpp
+    [==[    for (std::size_t j = 0; j < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);]==]
+    [==[    for (std::size_t j = 0; j + (n > block<T> ? block<T> : 0) < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);]==]
+    "operations_test storage_test")
+residua_break("the stride of an input is taken for bytes" kernels/drivers.inc.hpp
+    [==[const S* const p = static_cast<const S*>(data) + offset;]==]
+    [==[const S* const p = reinterpret_cast<const S*>(static_cast<const char*>(data) + offset);]==]
+    "operations_test kernels_test")
+residua_break("an interleaved operand is read as if it were not" kernels/drivers.inc.hpp
+    [==[static_cast<const S*>(s.self) + j * s.step;]==] [==[static_cast<const S*>(s.self) + j;]==]
+    "ffn_test operations_test")
+residua_break("an output is cleared before its inputs are read" kernels/drivers.inc.hpp
+    [==[    for (std::size_t j = 0; j < n; j += step) put(op(load<V>(x[I] + j)...), j, y);]==]
+    [==[    for (std::size_t j = 0; j < n; ++j) y[0][j] = T(0);
+    for (std::size_t j = 0; j < n; j += step) put(op(load<V>(x[I] + j)...), j, y);]==]
+    "operations_test kernels_test")
+residua_break("the second output of a block is not written back" kernels/drivers.inc.hpp
+    [==[if (y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);]==]
+    [==[if (i == 0 && y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);]==]
+    "operations_test ffn_test")
+residua_break("one of four accumulators is lost" kernels/drivers.inc.hpp
+    [==[widened((a + b) + (c + d))]==] [==[widened((a + b) + c)]==]
+    "kernels_test norms_test")
+residua_break("a sum is never folded into double" kernels/drivers.inc.hpp
+    [==[const std::size_t end = n - j < block<T> ? n : j + block<T>;]==] [==[const std::size_t end = n;]==]
+    "kernels_test operations_test")
+
+# --- elementary functions ---------------------------------------------------------------------------------------
+
+residua_break("exp: clamped where it still counts" simd/elementary.inc.hpp
+    [==[static constexpr float exp_reach = 120.0f;]==] [==[static constexpr float exp_reach = 88.0f;]==]
+    "elementary_test kernels_test")
+residua_break("exp: a NaN is clamped" simd/elementary.inc.hpp
+    [==[x = min(V::broadcast(reach), max(V::broadcast(-reach), x));]==]
+    [==[x = min(max(x, V::broadcast(-reach)), V::broadcast(reach));]==]
+    "elementary_test kernels_test")
+residua_break("exp: ln 2 in one part" simd/elementary.inc.hpp
+    [==[const V without_tail = fma(n, V::broadcast(-c::ln2_lo), exact);]==] [==[const V without_tail = exact;]==]
+    "elementary_test kernels_test")
+residua_break("exp: one coefficient is off in its last digits" simd/elementary.inc.hpp
+    [==[0x1.555502p-5f, 0x1.110fc2p-7f]==] [==[0x1.555c02p-5f, 0x1.110fc2p-7f]==]
+    "elementary_test kernels_test")
+residua_break("polynomials round twice" simd/elementary.inc.hpp
+    [==[return fma(polynomial<K + 1>(x, c), x, V::broadcast(c[K]));]==]
+    [==[return polynomial<K + 1>(x, c) * x + V::broadcast(c[K]);]==]
+    "lanes_test.scalar_avx2")
+residua_break("exp of a difference: its rounding is dropped" simd/elementary.inc.hpp
+    [==[select(abs(d) < reach, wrong, zero<V>())]==] [==[select(abs(d) < reach, wrong * zero<V>(), zero<V>())]==]
+    "kernels_test streams_test")
+residua_break("exp of a difference: its rounding counts beyond the reach" simd/elementary.inc.hpp
+    [==[select(abs(d) < reach, wrong, zero<V>())]==] [==[finite_tail(select(abs(d) < reach, wrong, wrong))]==]
+    "kernels_test operations_test")
+residua_break("sigmoid, precise: what the exponential's roundings took is lost" simd/logistic.inc.hpp
+    [==[low = fma(e.low, p, low + (smaller - (missed + beyond)));]==]
+    [==[low = fma(e.low - e.low, p, low + (smaller - (missed + beyond)));]==]
+    "elementary_test")
+residua_break("sigmoid: what the rounding of the divisor took is lost" simd/logistic.inc.hpp
+    [==[return {z, fma(-low, z, fma(-d, z, one))};]==] [==[return {z, fma(low - low, z, fma(-d, z, one))};]==]
+    "elementary_test ffn_test")
+residua_break("silu: -infinity times 0" simd/logistic.inc.hpp
+    [==[factor = max(V::broadcast(-format<scalar<V>>::largest), factor);]==] [==[factor = factor + zero<V>();]==]
+    "kernels_test elementary_test cases_test")
+residua_break("silu: small results are not computed again" simd/logistic.inc.hpp
+    [==[(V::broadcast(-c::normal_exp_reach) < of.x) &]==] [==[(of.x == of.x) &]==]
+    "elementary_test kernels_test ffn_test")
+residua_break("silu: products out of range are not computed again" simd/logistic.inc.hpp
+    [==[(abs(of.product) < V::broadcast(scalar<V>(__builtin_inf())));]==] [==[(of.product == of.product);]==]
+    "ffn_test kernels_test operations_test")
+residua_break("silu of double: the last power of two is lost" simd/logistic.inc.hpp
+    [==[const V n = (a_parts.n + b_parts.n) + select(far, e.n, zero<V>());]==] [==[const V n = a_parts.n + b_parts.n;]==]
+    "elementary_test kernels_test ffn_test")
+residua_break("log: a subnormal number as it is" simd/elementary.inc.hpp
+    [==[const V scaled = select(subnormal, x * V::broadcast(f::whole), x);]==] [==[const V scaled = x;]==]
+    "kernels_test elementary_test")
+residua_break("log: a negative number has one" simd/elementary.inc.hpp
+    [==[return select(x < zero<V>(), V::broadcast(T(__builtin_nan(""))), y);]==] [==[return y;]==]
+    "kernels_test elementary_test")
+residua_break("tanh: the sign is lost" simd/elementary.inc.hpp
+    [==[return copysign(base + numerator / fma(k, E, k + k), x);]==] [==[return base + numerator / fma(k, E, k + k);]==]
+    "kernels_test elementary_test")
+residua_break("cos: the wrong quarter is negative" simd/elementary.inc.hpp
+    [==[const auto negative = (quarter == V::broadcast(1))]==] [==[const auto negative = (quarter == V::broadcast(-1))]==]
+    "kernels_test elementary_test")
+residua_break("relu: a NaN becomes 0" kernels/elementary.inc.hpp
+    [==[return max(zero<V>(), x);]==] [==[return max(x, zero<V>());]==]
+    "elementary_test operations_test")
+residua_break("relu: the gradient passes a NaN of x" kernels/elementary.inc.hpp
+    [==[select(is_nan(x) | is_nan(v), x + v, masked)]==] [==[select(is_nan(v), x + v, masked)]==]
+    "elementary_test operations_test")
+residua_break("GELU: the derivative without its own zero" simd/activations.inc.hpp
+    [==[return near_zero(d, c::gelu_zero, elsewhere);]==]
+    [==[return select(abs(d) < zero<V>(), below, elsewhere);]==]
+    "elementary_test ffn_test")
+
+# --- norms ------------------------------------------------------------------------------------------------------
+
+residua_break("RMSNorm: eps beside the root" kernels/rms_norm.inc.hpp
+    [==[return {1 / __builtin_sqrt(mean + scaled_eps(e, possible)), possible};]==]
+    [==[return {1 / (__builtin_sqrt(mean) + scaled_eps(e, possible)), possible};]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm: eps is not scaled with the row" kernels/rms_norm.inc.hpp
+    [==[const double scaled = times_pow2(eps, 2 * exponent);]==] [==[const double scaled = times_pow2(eps, exponent);]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm: the mean over one too few" kernels/rms_norm.inc.hpp
+    [==[double mean = squares.value / static_cast<double>(count);]==]
+    [==[double mean = squares.value / static_cast<double>(count > 1 ? count - 1 : count);]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm: a large row is not scaled" kernels/square_sum.inc.hpp
+    [==[&& s <= square_range<T>::most) || s != s)]==] [==[&& s <= __builtin_inf()) || s != s)]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm: a small row is not scaled" kernels/square_sum.inc.hpp
+    [==[if ((s >= static_cast<double>(n) * square_range<T>::least &&]==] [==[if ((s >= 0 &&]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm: a large eps does not keep a small row from being scaled" kernels/rms_norm.inc.hpp
+    [==[        if (of_eps < exponent) {]==] [==[        if (of_eps < exponent && exponent == 0) {]==]
+    "kernels_test norms_test operations_test")
+residua_break("RMSNorm: 1 + w without the 1" kernels/rms_norm.inc.hpp
+    [==[kind == norm_weight::zero_centered ? T(1) : T(-0.0)]==] [==[kind == norm_weight::zero_centered ? T(0) : T(-0.0)]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm: never rounded before the weight" kernels/rms_norm.inc.hpp
+    [==[if (rounding == norm_rounding::once) return y.write]==]
+    [==[if (rounding == norm_rounding::once || n > 0) return y.write]==]
+    "storage_test norms_test")
+residua_break("RMSNorm's gradient: the sign of the second term" kernels/rms_norm.inc.hpp
+    [==[V::broadcast(-mean), a)]==] [==[V::broadcast(mean), a)]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm's gradient: no second term" kernels/rms_norm.inc.hpp
+    [==[fma(V::broadcast(r) * x, V::broadcast(-mean), a)]==] [==[fma(V::broadcast(r) * x, V::broadcast(-mean * T(0)), a)]==]
+    "kernels_test norms_test")
+residua_break("RMSNorm's gradient: 1 + w is w" kernels/rms_norm.inc.hpp
+    [==[const V factor = w + V::broadcast(offset);]==] [==[const V factor = w;]==]
+    "kernels_test norms_test")
+residua_break("weight gradients: never overwritten" kernels/rms_norm.inc.hpp
+    [==[if (dw.data != nullptr && mode == weight_gradient::overwrite)]==]
+    [==[if (dw.data != nullptr && n == 0 && mode == weight_gradient::overwrite)]==]
+    "kernels_test norms_test operations_test")
+residua_break("weight gradients: never accumulated" kernels/rms_norm.inc.hpp
+    [==[if (dw.data != nullptr && mode == weight_gradient::overwrite)]==]
+    [==[if (dw.data != nullptr && (n > 0 || mode == weight_gradient::overwrite))]==]
+    "kernels_test norms_test operations_test")
+residua_break("weight gradients: of x and not of x r" kernels/rms_norm.inc.hpp
+    [==[return fma(dy, V::broadcast(r) * x, dw);]==] [==[return fma(dy, x, dw);]==]
+    "kernels_test norms_test")
+residua_break("sums of products: brought to the power of two of the other part" kernels/rms_norm.inc.hpp
+    [==[times_pow2(parts[i].value, up - exponent_of_products(parts[i].largest))]==]
+    [==[times_pow2(parts[i].value, exponent_of_products(parts[i].largest) - up)]==]
+    "norms_test")
+residua_break("sums of squares: combined from the last" kernels/square_sum.inc.hpp
+    [==[for (std::size_t i = 0; i < count; ++i) total = plus(total, parts[i]);]==]
+    [==[for (std::size_t i = count; i > 0; --i) total = plus(total, parts[i - 1]);]==]
+    "norms_test")
+residua_break("sums of squares: the square's power of two once" kernels/square_sum.inc.hpp
+    [==[times_pow2(other.value, 2 * (sum.exponent - other.exponent))]==]
+    [==[times_pow2(other.value, sum.exponent - other.exponent)]==]
+    "norms_test kernels_test")
+residua_break("sums of squares: at the power of two of the smaller part" kernels/square_sum.inc.hpp
+    [==[(a.value == 0 || b.exponent < a.exponent)]==] [==[(a.value == 0 || b.exponent > a.exponent)]==]
+    "norms_test kernels_test")
+residua_break("rms: its power of two the wrong way" kernels/square_sum.inc.hpp
+    [==[times_pow2(__builtin_sqrt(mean), -total.exponent)]==] [==[times_pow2(__builtin_sqrt(mean), total.exponent)]==]
+    "kernels_test norms_test probe_test")
+residua_break("LayerNorm: the mean in one part" kernels/layer_norm.inc.hpp
+    [==[return {high, sum_row(add{}, n, rest.as_source()) / count};]==]
+    [==[return {high, sum_row(add{}, n, rest.as_source()) * 0 / count};]==]
+    "norms_test")
+residua_break("LayerNorm: no bias" kernels/layer_norm.inc.hpp
+    [==[return y + b;]==] [==[return y + b * V::broadcast(0);]==]
+    "norms_test")
+residua_break("LayerNorm's derivative: the tangent is not centred" kernels/layer_norm.inc.hpp
+    [==[jacobian_in_range<factors::last>(to_row<double>{to<double>(ty, i)}, along.as_source(),]==]
+    [==[jacobian_in_range<factors::last>(to_row<double>{to<double>(ty, i)}, from<double>(tx, i),]==]
+    "norms_test")
+residua_break("the sum before the norm: its gradient forgets the stream" kernels/add_rms_norm.inc.hpp
+    [==[const V sum = dresidual_out + through_norm;]==]
+    [==[const V sum = dresidual_out * V::broadcast(0) + through_norm;]==]
+    "norms_test")
+residua_break("the sum before the norm: stored and exact swapped" kernels/add_rms_norm.inc.hpp
+    [==[if (which == norm_of::stored) {]==] [==[if (which != norm_of::stored) {]==]
+    "norms_test operations_test")
+residua_break("gated norm: silu for the derivative of silu" kernels/gated_rms_norm.inc.hpp
+    [==[return value(Gate{}.slope(z) * a * b);]==] [==[return value(Gate{}.exact(z) * a * b);]==]
+    "norms_test")
+residua_break("gated norm: a large row is not scaled" kernels/gated_rms_norm.inc.hpp
+    [==[product.n = product.n + V::broadcast(exponent);]==] [==[product.n = product.n + V::broadcast(0);]==]
+    "norms_test operations_test")
+
+# --- softmax ----------------------------------------------------------------------------------------------------
+
+residua_break("softmax: the largest element is not subtracted" kernels/softmax.inc.hpp
+    [==[const T most = largest_element(row, n);]==] [==[const T most = largest_element(row, n) * T(0);]==]
+    "kernels_test cases_test")
+residua_break("softmax: the tail of the largest element is filled with zeros" kernels/softmax.inc.hpp
+    [==[rest[i] = p[k + i < m ? k + i : k];]==] [==[rest[i] = k + i < m ? p[k + i] : T(0);]==]
+    "kernels_test cases_test operations_test")
+residua_break("softmax's gradient: the sign of the sum" kernels/softmax.inc.hpp
+    [==[const V rest = a - V::broadcast(sum);]==] [==[const V rest = a + V::broadcast(sum);]==]
+    "norms_test kernels_test operations_test")
+residua_break("softmax's gradient: a large one is not scaled" kernels/softmax.inc.hpp
+    [==[if (!(size >= 0x1p-900 && size <= 0x1p960)) {]==] [==[if (n == 0 && size > 0) {]==]
+    "norms_test kernels_test operations_test")
+
+# --- gated activations ------------------------------------------------------------------------------------------
+
+residua_break("a gate clamped from above: a NaN is clamped" kernels/swiglu.inc.hpp
+    [==[    return min(limit, x);
+}
+template <class V>
+RESIDUA_LANE_INLINE V on_both]==]
+    [==[    return min(x, limit);
+}
+template <class V>
+RESIDUA_LANE_INLINE V on_both]==]
+    "ffn_test cases_test")
+residua_break("a gate clamped from below" kernels/swiglu.inc.hpp
+    [==[    return min(limit, x);
+}
+template <class V>
+RESIDUA_LANE_INLINE V on_both]==]
+    [==[    return max(-limit, x);
+}
+template <class V>
+RESIDUA_LANE_INLINE V on_both]==]
+    "ffn_test cases_test")
+residua_break("up clamped on one side" kernels/swiglu.inc.hpp
+    [==[return max(-limit, min(limit, x));]==] [==[return min(limit, x);]==]
+    "ffn_test cases_test")
+residua_break("GPT-OSS: no 1 is added" kernels/swiglu.inc.hpp
+    [==[return clamped_up<T>::factor(up) + V::broadcast(1);]==] [==[return clamped_up<T>::factor(up) + V::broadcast(0);]==]
+    "ffn_test cases_test")
+residua_break("GPT-OSS: alpha is 1" kernels/swiglu.inc.hpp
+    [==[clamped_factor<silu_factor_of<T, A>, T>{x, silu_factor_of<T, A>{z}}]==]
+    [==[clamped_factor<silu_factor_of<T, A>, T>{x, silu_factor_of<T, A>{z * T(0) + T(1)}}]==]
+    "ffn_test cases_test")
+residua_break("clamped gate: no gradient at equality" kernels/swiglu.inc.hpp
+    [==[return gate <= V::broadcast(limit);]==] [==[return gate < V::broadcast(limit);]==]
+    "ffn_test cases_test")
+residua_break("clamped up: the gradient passes everywhere" kernels/swiglu.inc.hpp
+    [==[return abs(up) <= V::broadcast(limit);]==] [==[return abs(up) <= V::broadcast(limit * T(__builtin_inf()));]==]
+    "ffn_test cases_test")
+residua_break("ReGLU: the gradient passes at 0" kernels/swiglu.inc.hpp
+    [==[        return zero<V>() < gate;]==] [==[        return zero<V>() <= gate;]==]
+    "ffn_test cases_test")
+residua_break("gated gradients: a NaN does not reach both" kernels/swiglu.inc.hpp
+    [==[return {nan_where(bad, value(dgate)), nan_where(bad, value(dup))};]==]
+    [==[return {nan_where(bad, value(dgate)), value(dup)};]==]
+    "ffn_test operations_test")
+residua_break("gated derivatives: the tangent of up is lost" kernels/swiglu.inc.hpp
+    [==[return nan_where(bad, value(of_gate + of_up));]==] [==[return nan_where(bad, value(of_gate + masked(up < up, of_up)));]==]
+    "ffn_test")
+residua_break("SiTU: a small argument loses bits" kernels/swiglu.inc.hpp
+    [==[return select(abs(x) < negligible, x, cap * tanh(x / cap));]==]
+    [==[return select(abs(x) < zero<V>(), x + negligible, cap * tanh(x / cap));]==]
+    "ffn_test operations_test")
+
+# --- residual streams -------------------------------------------------------------------------------------------
+
+residua_break("residual: two roundings" kernels/residual.inc.hpp
+    [==[return fma(V::broadcast(scale), f, x);]==] [==[return V::broadcast(scale) * f + x;]==]
+    "kernels_test streams_test operations_test")
+residua_break("residual's gradient: f without its scale" kernels/residual.inc.hpp
+    [==[return {dy, V::broadcast(scale) * dy};]==] [==[return {dy, V::broadcast(scale - scale + 1) * dy};]==]
+    "streams_test kernels_test operations_test")
+residua_break("streams: the matrix is transposed" kernels/streams.inc.hpp
+    [==[*next++ = row[m.by_source ? i * m.to + j : j * m.from + i];]==]
+    [==[*next++ = row[!m.by_source ? i * m.to + j : j * m.from + i];]==]
+    "streams_test operations_test")
+residua_break("streams: no way back from overflow" kernels/combine.inc.hpp
+    [==[if (all_finite(sums, a.outputs, m)) {]==] [==[if (m > 0 || all_finite(sums, a.outputs, m)) {]==]
+    "streams_test operations_test")
+residua_break("streams: a sum begins with 0" kernels/combine.inc.hpp
+    [==[V::broadcast(scalar<V>(-0.0))]==] [==[V::broadcast(scalar<V>(0.0))]==]
+    "streams_test operations_test")
+residua_break("streams: the products of a block replace those before" kernels/combine.inc.hpp
+    [==[products[o * b_count + i] += sum_of_total<double>(total);]==]
+    [==[products[o * b_count + i] = sum_of_total<double>(total);]==]
+    "streams_test operations_test")
+residua_break("gradients of coefficients: never accumulated" kernels/combine.inc.hpp
+    [==[sums[i] = add ? sums[i] + values[i] : values[i];]==] [==[sums[i] = add ? values[i] : values[i];]==]
+    "streams_test operations_test")
+residua_break("mHC: one normalisation too few" kernels/mhc.inc.hpp
+    [==[        if (r > 1) {
+            u = normalized(u, v_now, x.k_transposed, n, q.eps);]==]
+    [==[        if (r > 2) {
+            u = normalized(u, v_now, x.k_transposed, n, q.eps);]==]
+    "streams_test")
+residua_break("mHC: no eps in the softmax" kernels/mhc.inc.hpp
+    [==[x.k[i * most_streams + j] = p[j] + q.eps;]==] [==[x.k[i * most_streams + j] = p[j];]==]
+    "streams_test")
+residua_break("mHC: the sign of a normalisation's gradient" kernels/mhc.inc.hpp
+    [==[const V ds = -(d_after * after) * after;]==] [==[const V ds = (d_after * after) * after;]==]
+    "streams_test")
+residua_break("Gated Residual: the gate without its 2" kernels/gated_residual.inc.hpp
+    [==[store(gates, two_of_it * sigmoid(load_streams(row)));]==] [==[store(gates, sigmoid(load_streams(row)));]==]
+    "streams_test")
+residua_break("Gated Residual: a sum and no mean" kernels/gated_residual.inc.hpp
+    [==[map_block(divided_by{static_cast<double>(streams)}, m]==] [==[map_block(divided_by{1}, m]==]
+    "streams_test")
+residua_break("AttnRes: the keys are not normalised" kernels/attn_res.inc.hpp
+    [==[    keep_product(s);
+    return {times_pow2(scale.r, scale.exponent), s};]==]
+    [==[    s /= scale.r;
+    keep_product(s);
+    return {times_pow2(scale.r, scale.exponent), s};]==]
+    "streams_test")
+residua_break("AttnRes: the gradient of the softmax without its mean" kernels/attn_res.inc.hpp
+    [==[to_q[i] = (weights[i] * (products[i] - mean)) * score.r;]==]
+    [==[to_q[i] = (weights[i] * (products[i] - 0 * mean)) * score.r;]==]
+    "streams_test")
+
+# --- matrices ---------------------------------------------------------------------------------------------------
+
+residua_break("matrices: the columns past a vector are skipped" kernels/matvec.inc.hpp
+    [==[if (j < w.columns) column_tail<V>(y[t], w, x[t], j);]==] [==[if (j > w.columns) column_tail<V>(y[t], w, x[t], j);]==]
+    "kernels_test")
+residua_break("matrices: a dot product of the first row alone" kernels/matvec.inc.hpp
+    [==[for (std::size_t i = 0; i < x.count; ++i) s += dot_in_memory(x[i], y[i], x.columns);]==]
+    [==[for (std::size_t i = 0; i < 1; ++i) s += dot_in_memory(x[i], y[i], x.columns);]==]
+    "kernels_test probe_test")

@@ -1,0 +1,21 @@
+# Checks that every break still fits the headers. cmake -D INCLUDE=<include folder> -P check.cmake
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/apply.cmake)
+
+set(count 0)
+set(stale "")
+function(residua_break name file old new tests)
+    file(READ ${INCLUDE}/residua/${file} text)
+    residua_broken(broken "${text}" "${old}" "${new}")
+    if(broken STREQUAL "")
+        set(stale "${stale}\n  ${name} (${file})" PARENT_SCOPE)
+    endif()
+    math(EXPR count "${count} + 1")
+    set(count ${count} PARENT_SCOPE)
+endfunction()
+
+include(${CMAKE_CURRENT_LIST_DIR}/breaks.cmake)
+if(stale)
+    message(FATAL_ERROR "the text to break is not there exactly once:${stale}")
+endif()
+message(STATUS "${count} breaks, each of which fits")
