@@ -1365,6 +1365,12 @@ TYPED_TEST(norms, sums_of_squares_of_many_rows_and_of_special_ones)
     }
     const api::square_sum both[] = {tiny, huge, tiny};
     EXPECT_EQ(api::combine(both).value, huge.value);
+
+    // from the first to the last: each small part is lost in the large one, but not all of them together
+    const auto small = api::sum_of_squares(std::vector<double>{0x1p-27});
+    const auto large = api::sum_of_squares(std::vector<double>{1});
+    EXPECT_EQ(api::combine(std::array{large, small, small, small, small}).value, 1);
+    EXPECT_EQ(api::combine(std::array{small, small, small, small, large}).value, 1 + 0x1p-52);
 }
 
 /// Units of what the operation computes with, and of 16 bits what is left of the error beside the last rounding.

@@ -121,8 +121,10 @@ TEST(found_in_double, gated_norm_of_large_numbers)
         const auto far = norm({0x1p1000, 1}, {-1e5, 0x1p1000});
         const wide open = gate == norm_gate::silu ? 0x1p1000L : 1;
         EXPECT_LE(ulp::error(far[1], open / std::sqrt(open * open / 2 + 0x1p-20L)), 8);
-        const auto near = norm({0x1p-500, 1}, {1, 0x1p1000});
+        const auto small = norm({0x1p-600, 0x1.8p-599}, {1, 1});
         const wide act = reference::sigmoid(1);
+        EXPECT_LE(ulp::error(small[1], 0x1.8p-599L * act / 0x1p-10L), 8);
+        const auto near = norm({0x1p-500, 1}, {1, 0x1p1000});
         EXPECT_LE(ulp::error(near[0], gate == norm_gate::silu ? 0 : 0x1p-500L * act / std::sqrt(0.5L + 0x1p-20L)),
                   8);
     }
