@@ -113,7 +113,7 @@ worst_row measure_row(std::size_t n, distribution d, int exponent, float eps, st
         } else if (!(std::abs(normal) >= static_cast<double>(std::numeric_limits<float>::min()))) {
             continue;  // the bound is for what is a normal number before the weight
         }
-        if (!(error <= worst.ulp)) {
+        if (!(error <= worst.ulp) && !std::isnan(worst.ulp)) {  // a NaN stays
             worst.ulp = error;
             worst.at =
                 fmt::format("{} elements, {}, near 2^{}, eps {}", n, names[static_cast<int>(d)], exponent, eps);
@@ -156,7 +156,7 @@ worst_row measure(bool all, unsigned threads)
             }
             const std::scoped_lock locked{lock};
             worst.rows += mine.rows;
-            if (mine.ulp > worst.ulp) {
+            if (!(mine.ulp <= worst.ulp) && !std::isnan(worst.ulp)) {
                 worst.ulp = mine.ulp;
                 worst.at = mine.at;
             }

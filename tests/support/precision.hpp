@@ -106,7 +106,8 @@ double error_in_double(S got, wide exact, wide size)
 {
     const wide allowed = std::max(ulp::unit<double>(size), std::ldexp(wide(1), -1074));
     if constexpr (sizeof(S) == 8) {
-        return static_cast<double>(distance(got, exact) / allowed);
+        if (std::isnan(got) != std::isnan(exact)) return std::numeric_limits<double>::infinity();
+        return std::isnan(got) ? 0 : static_cast<double>(distance(got, exact) / allowed);
     } else {
         return beyond_rounding(got, exact, allowed);
     }
@@ -117,10 +118,7 @@ template <class S>
 struct worst {
     ulp::worst seen;
 
-    void see(double error, wide at = 0, wide with = 0)
-    {
-        if (!(error <= seen.ulp)) seen = {error, at, with};
-    }
+    void see(double error, wide at = 0, wide with = 0) { seen.see_error(error, at, with); }
     void expect_within(double bound, const std::string& what) const
     {
         ulp::expect_within<arithmetic<S>>(seen, bound, what + "_" + format<S>::name);

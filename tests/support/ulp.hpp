@@ -74,7 +74,12 @@ struct worst {
     void see(T got, wide exact, wide input, wide second_input = 0)
     {
         const double e = error(got, exact);
-        if (e > ulp || std::isnan(e)) *this = {e, input, second_input};
+        see_error(e, input, second_input);
+    }
+    /// An error that is NaN stays, and is within no bound.
+    void see_error(double e, wide input, wide second_input = 0)
+    {
+        if (!(e <= ulp) && !std::isnan(ulp)) *this = {e, input, second_input};
     }
 };
 
