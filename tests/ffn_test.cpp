@@ -56,7 +56,7 @@ struct form {
     using row = std::vector<T>;
     using view = api::rows<T>;
     std::string name;
-    double bound;  // of y in float and double
+    double bound;  // of y in double, and in float unless that is computed in double
     void (*f)(view y, view gate, view up);
     void (*vjp)(view dgate, view dup, view gate, view up, view dy);
     void (*jvp)(view ty, view gate, view up, view tgate, view tup);
@@ -237,7 +237,8 @@ TYPED_TEST(floating, forms_are_within_their_bounds)
                          as_wide(o.up[j]));
             }
         }
-        ulp::expect_within<T>(seen, f.bound, f.name);
+        const bool in_double = f.name.starts_with("geglu") || f.name == "situ_glu";
+        ulp::expect_within<T>(seen, sizeof(T) == 4 && in_double ? 1 : f.bound, f.name);
     }
 }
 /// The forms that come in two accuracies.
