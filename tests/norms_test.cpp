@@ -474,6 +474,18 @@ TYPED_TEST(norms, qk_norm_is_the_norm_of_rows_of_heads)
 
 // --- derivatives of RMSNorm ---------------------------------------------------------------------------------------
 
+/// Units of what the operation computes with, and of 16 bits what is left of the error beside the last rounding.
+template <class S>
+double error_of_size(S got, wide exact, wide size)
+{
+    const wide allowed = ulp::unit<arithmetic<S>>(size);
+    if constexpr (sizeof(S) == 2) {
+        return precision::beyond_rounding(got, exact, allowed);
+    } else {
+        return static_cast<double>(precision::distance(got, exact) / allowed);
+    }
+}
+
 TYPED_TEST(norms, rms_norm_jvp_and_vjp_are_their_formulas)
 {
     using S = TypeParam;
@@ -505,11 +517,7 @@ TYPED_TEST(norms, rms_norm_jvp_and_vjp_are_their_formulas)
                     const wide of_t = std::abs(f[j]) * of_dy;
                     forward.see(precision::error_in_double(t[j], tangent[j] * f[j], of_t), value(x[j]), wide(n));
                     // in float, for float and less
-                    const wide allowed = ulp::unit<T>(g.largest);
-                    backward.see(sizeof(S) == 2
-                                     ? precision::beyond_rounding(dx[j], g.dx[j], allowed)
-                                     : static_cast<double>(precision::distance(dx[j], g.dx[j]) / allowed),
-                                 value(x[j]), wide(n));
+                    backward.see(error_of_size(dx[j], g.dx[j], g.largest), value(x[j]), wide(n));
                     of_weight.see(ulp::error(dw[j], g.dw[j]), value(x[j]), wide(n));
                 }
             }
@@ -1371,18 +1379,6 @@ TYPED_TEST(norms, sums_of_squares_of_many_rows_and_of_special_ones)
     const auto large = api::sum_of_squares(std::vector<double>{1});
     EXPECT_EQ(api::combine(std::array{large, small, small, small, small}).value, 1);
     EXPECT_EQ(api::combine(std::array{small, small, small, small, large}).value, 1 + 0x1p-52);
-}
-
-/// Units of what the operation computes with, and of 16 bits what is left of the error beside the last rounding.
-template <class S>
-double error_of_size(S got, wide exact, wide size)
-{
-    const wide allowed = ulp::unit<arithmetic<S>>(size);
-    if constexpr (sizeof(S) == 2) {
-        return precision::beyond_rounding(got, exact, allowed);
-    } else {
-        return static_cast<double>(precision::distance(got, exact) / allowed);
-    }
 }
 
 /// A row in parts, with what belongs to each.

@@ -119,8 +119,7 @@ RESIDUA_LANE_INLINE V times(logistic_terms<V> s, V hi, V low)
 template <accuracy A, bool Falling = false, class V>
 RESIDUA_LANE_INLINE V sigmoid_product(V x, V a)
 {
-    const auto s = logistic<A>(x, zero<V>());
-    const V y = copysign(fma(a, s.z, s.z * (a * s.missing)), a);
+    const V y = times(logistic<A>(x, zero<V>()), a, zero<V>());
     return unless_extreme<A, Falling>(y, logistic_operands<V>{x, zero<V>(), a, V::broadcast(1), zero<V>(), a});
 }
 
