@@ -119,6 +119,19 @@ wide largest(const wide_row& x)
     return most;
 }
 
+/// max_j r (|a_j| + |xh_j| mean|a xh|): the size of what the Jacobian adds up.
+wide largest_term_of_jacobian(const wide_row& x, const wide_row& a, wide eps)
+{
+    const wide r = root_of(x, eps);
+    const wide_row xh = times(x, r);
+    wide_row products = times(a, xh);
+    for (wide& p : products) p = std::abs(p);
+    const wide m = mean(products);
+    wide most = 0;
+    for (std::size_t j = 0; j < a.size(); ++j) most = std::max(most, r * (std::abs(a[j]) + std::abs(xh[j]) * m));
+    return most;
+}
+
 /// J a = r (a - xh mean(a xh)), the Jacobian of x r.
 wide_row jacobian(const wide_row& x, wide_row a, wide eps)
 {
@@ -799,6 +812,61 @@ TYPED_TEST(norms, derivatives_over_the_whole_range)
         }
     }
     seen.expect_within(8, "derivatives_over_the_range");
+}
+
+/// Numbers of one size or, if `spread`, of all.
+template <class S>
+std::vector<S> row_of_size(reference::random& random, int exponent, bool spread)
+{
+    auto row = precision::row<S>(random, 21, 0.5, 1, exponent);
+    if (!spread) return row;
+    const int least = precision::format<S>::least + 8;
+    const int sizes = precision::format<S>::beyond - 1 - least;
+    for (auto& x : row) {
+        const double any = random.uniform(0, sizes);
+        x = precision::row<S>(random, 1, -1, 1, least + static_cast<int>(any))[0];
+    }
+    return row;
+}
+
+TYPED_TEST(norms, the_gradient_over_the_whole_range_of_the_weight)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{31};
+    precision::worst<S> back, ahead;
+    const int first = precision::format<S>::least + 8;
+    const int last = precision::format<S>::beyond - 1;
+    const int step = (last - first) / 7;
+    const auto of_size = [&](int exponent) { return row_of_size<S>(random, exponent, exponent + step > last); };
+    for (int of_x = first; of_x <= last; of_x += step) {
+        for (int of_w = first; of_w <= last; of_w += step) {
+            for (int of_dy = first; of_dy <= last; of_dy += step) {
+                const auto x = of_size(of_x), w = of_size(of_w), dy = of_size(of_dy);
+                const T eps = of_w % 2 == 0 ? T(0) : T(1e-6);
+                const wide most = largest_term_of_jacobian(widen(x), widen(dy), wide(eps));
+                for (const kind k : kinds) {
+                    const auto f = factors<double>(k, w);
+                    const auto dyf = times(widen(dy), f);
+                    const auto dx = jacobian(widen(x), dyf, wide(eps));
+                    const auto along = jacobian(widen(x), widen(dy), wide(eps));
+                    const wide most_of_dx = largest_term_of_jacobian(widen(x), dyf, wide(eps));
+                    std::vector<S> got(x.size()), got_along(x.size());
+                    with_weight(k, w, [&](const auto& weight) {
+                        api::rms_norm_vjp(got, x, weight, dy, {.eps = eps});
+                        api::rms_norm_jvp(got_along, x, weight, dy, {.eps = eps});
+                    });
+                    for (std::size_t j = 0; j < x.size(); ++j) {
+                        back.see(error_of_size(got[j], dx[j], most_of_dx), value(x[j]), value(dy[j]));
+                        ahead.see(precision::error_in_double(got_along[j], along[j] * f[j], most * std::abs(f[j])),
+                                  value(x[j]), value(dy[j]));
+                    }
+                }
+            }
+        }
+    }
+    back.expect_within(4, "rms_norm_vjp_over_the_range_of_the_weight");
+    ahead.expect_within(4, "rms_norm_jvp_over_the_range_of_the_weight");
 }
 
 // --- LayerNorm ----------------------------------------------------------------------------------------------------
@@ -1507,6 +1575,22 @@ TYPED_TEST(norms, a_gradient_of_one_part_is_that_of_rms_norm)
     }
 }
 
+TYPED_TEST(norms, a_sum_that_one_lane_has_an_eighth_of_is_that_of_double)
+{
+    using S = TypeParam;
+    reference::random random{37};
+    for (const std::size_t n : {2U, 16U, 65U, 1000U, 5000U}) {
+        for (int repeat = 0; repeat < 20; ++repeat) {
+            auto x = precision::row<S>(random, n);
+            // the first squares are lost beside it in float, or not quite
+            const double beside = std::is_same_v<S, float16> ? 0x1p6 : std::exp2(random.uniform(4, 14));
+            x[n / 2] = static_cast<S>(static_cast<float>(beside * std::sqrt(static_cast<double>(n))));
+            const wide exact = mean(times(widen(x), widen(x))) * static_cast<wide>(n);
+            EXPECT_NEAR(static_cast<double>(wide(api::sum_of_squares(x).value) / exact - 1), 0, 0x1p-50) << n;
+        }
+    }
+}
+
 TEST(product_sums, are_combined_over_the_whole_range)
 {
     // of rows of one element, whose product is known
@@ -1521,7 +1605,7 @@ TEST(product_sums, are_combined_over_the_whole_range)
         const api::product_sum parts[] = {zero, alone, zero, alone};
         const auto all = api::combine(parts);
         EXPECT_EQ(all.value, 2 * alone.value) << a;
-        EXPECT_EQ(all.largest, a);
+        EXPECT_EQ(all.exponent, alone.exponent) << a;
         const api::product_sum beside_more[] = {alone, sum_of(1, -a), sum_of(1, a / 2)};
         EXPECT_EQ(api::combine(beside_more).value, alone.value / 2) << a;
     }

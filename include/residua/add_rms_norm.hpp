@@ -60,7 +60,8 @@ void add_rms_norm(Y&& y, R&& residual, const X& x, const W& weight,
 ///
 /// Computed in double, each result rounded once. dresidual and dx may each be exactly any of the inputs, but share
 /// nothing with each other. `residual` is the one after the call of `add_rms_norm`.
-/// Error of dresidual: half an ulp of it and 4 ulp of double of max_j |r a_j|, a = dy f; of dx one rounding more.
+/// Error of dresidual: half an ulp of it and 4 ulp of double of the largest term (see `rms_norm_vjp`); of dx one rounding
+/// more.
 template <writable_rows DR, writable_rows DX, readable_rows R, channel_weight W, readable_rows DRO,
           readable_rows DY>
 void add_rms_norm_vjp(
@@ -80,7 +81,7 @@ void add_rms_norm_vjp(
 ///
 /// Computed in double, each result rounded once. ty may be exactly tx or `residual`; tresidual must share nothing with the
 /// others.
-/// Error of ty: half an ulp of it and 4 ulp of double of max_j |r f_j t_j|, t the new tresidual.
+/// Error of ty: half an ulp of it and 4 ulp of double of |f_j| times the largest term (see `rms_norm_jvp`).
 template <writable_rows TY, writable_rows TR, readable_rows R, channel_weight W, readable_rows TX>
 void add_rms_norm_jvp(TY&& ty, TR&& tresidual, const R& residual, const W& weight, const TX& tx,
                       add_rms_norm_jvp_options<local::arithmetic<W, TY, TR, const R&, const TX&>> options);

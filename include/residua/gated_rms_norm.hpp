@@ -37,8 +37,7 @@ struct gated_rms_norm_vjp_options {
 
 /// The norm. y may be exactly x or z, and is overwritten; it must share nothing with the weight.
 ///
-/// Error, norm first: at most 5.5 ulp in float and 7.5 in double, wherever x r and x r f are normal numbers, and
-/// as much more as `rms_norm` for rows of float where a few elements outweigh the others. Gate first:
+/// Error, norm first: at most 5.5 ulp in float and 7.5 in double, wherever x r and x r f are normal numbers. Gate first:
 /// in float at most 0.51 ulp, for any finite x and z (with eps = 0 only where some act(z) is a normal double: z above
 /// -708); in double 8.
 template <writable_rows Y, readable_rows X, readable_rows Z, channel_weight W>

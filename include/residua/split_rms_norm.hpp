@@ -28,8 +28,8 @@
 
 namespace RESIDUA_API {
 
-/// The sum of the squares of one row, or of a part of one: computed in double for elements of double, else in float that
-/// is folded into double. 0 for an empty row; NaN if an element is; infinite if one is and none is NaN.
+/// The sum of the squares of one row, or of a part of one: for elements of double in double, else as `rms_norm` sums
+/// them. 0 for an empty row; NaN if an element is; infinite if one is and none is NaN.
 /// Errors: more than one row: RESIDUA_ASSERT.
 template <readable_rows X>
 square_sum sum_of_squares(const X& x);
@@ -80,7 +80,7 @@ void rms_norm_vjp_sum(std::span<product_sum> sums, const X& x, const W& weight, 
 /// The gradient of `rms_norm` (see `rms_norm_vjp`), for a part of a row whose squares and products are known: dx is
 /// overwritten and may be exactly dy or x; dw, one element per column of the part and of float or double, is overwritten
 /// or added to, or left out. Computed in double and rounded once (dw: after each row). Of one part of double, the bits
-/// of `rms_norm_vjp`. Error: at most 4 ulp of max_j |r dy_j f_j| over the whole row (tested).
+/// of `rms_norm_vjp`. Error: at most 4 ulp of the largest term of the whole row, as there (tested).
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void rms_norm_apply_vjp(DX&& dx, const X& x, const W& weight, const DY& dy, local::sums_of_rows<square_sum> squares,
                         local::sums_of_rows<product_sum> products, std::size_t count,
@@ -105,7 +105,7 @@ void rms_norm_jvp_sum(std::span<product_sum> sums, const X& x, const TX& tx,
 
 /// The derivative of `rms_norm` along tx (see `rms_norm_jvp`), for a part of a row whose squares and products are known.
 /// ty is overwritten and may be exactly tx or x. Computed in double and rounded once; of one part of double, the bits of
-/// `rms_norm_jvp`. Error: at most 4 ulp of max_j |r f_j tx_j| with tx of the whole row (tested).
+/// `rms_norm_jvp`. Error: at most 4 ulp of |f_j| times the largest term of the whole row, as there (tested).
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void rms_norm_apply_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, local::sums_of_rows<square_sum> squares,
                         local::sums_of_rows<product_sum> products, std::size_t count,

@@ -176,11 +176,10 @@ struct square_sum {
     int exponent;
 };
 
-/// A sum of products a x along a row of a norm, where every finite a and x can be brought into range: which power of two
-/// `value` is in follows from the largest |a|.
+/// A sum of products along a row of a norm, with factors of any finite size: that of the products times 2^exponent.
 struct product_sum {
     double value;
-    double largest;
+    int exponent;
 };
 
 /// How near the exact value a function of one element, or a gated activation, comes: each states its bounds. `precise`

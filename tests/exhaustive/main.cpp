@@ -130,10 +130,7 @@ std::string page(const std::vector<row_of_table>& rows, const plan& p)
         "- Of 16 bits, inputs are all numbers; results are correctly rounded except within 2^-18 of a tie.\n"
         "- Of double, the reference is MPFR with 60 digits, at random numbers of every region and in every "
         "binade.\n"
-        "- Of rms_norm, rows of six distributions and all magnitudes, for lengths to 2^20. Where a few elements "
-        "outweigh\n"
-        "  the others (lognormal, Cauchy, one spike) the roundings of the sum can all go one way. layer_norm "
-        "likewise,\n"
+        "- Of rms_norm, rows of six distributions and all magnitudes, for lengths to 2^20; layer_norm likewise,\n"
         "  in units of the bound that its header states.\n\n";
     text += p.stride == 1 ? "Here every float was an input.\n\n"
                           : fmt::format(

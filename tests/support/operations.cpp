@@ -274,7 +274,7 @@ std::vector<operation> make_all()
         RESIDUA_TEST_GATED(make, clamped_swiglu, .limit = 1),
         RESIDUA_TEST_GATED(make, swiglu_clamped_after, .limit = 1),
         RESIDUA_TEST_GATED(make, gpt_oss_swiglu, .limit = 1, .alpha = 1.75),
-        RESIDUA_TEST_GATED(make, situ_glu, .beta = 4, .linear_beta = 25),
+        RESIDUA_TEST_GATED(make_wide, situ_glu, .beta = 4, .linear_beta = 25),
         RESIDUA_TEST_GATED(make, sigmoid_gate, ),
         make<out, in, in>("swiglu, rounded before the product",
                           [](auto y, auto g, auto u) {

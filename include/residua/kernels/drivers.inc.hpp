@@ -441,25 +441,49 @@ RESIDUA_LANE_INLINE wide_of<V> widened(V v)
 template <class T>
 inline constexpr std::size_t lanes_of_total = static_cast<std::size_t>(wide_of<lanes<T>>::size);
 
-/// Adds the terms of n elements in memory to `total`: op(acc, in[j]...) adds one vector of terms to acc. Four accumulators,
-/// so that additions need not wait for each other; n is a multiple of their elements.
+/// What an operation's terms are added to: vectors of its operands' type, or of double where it asks for that.
+struct adds_in_double {};
+template <class Op, class V>
+using accumulator = std::conditional_t<std::is_base_of_v<adds_in_double, Op>, wide_of<V>, V>;
+
+/// The terms of four vectors from x[...] + j on, or of eight: added in pairs, which loses less than one after the other,
+/// and lets none wait for all before it.
 template <class Op, class T, std::size_t... I>
-inline void sum_in_memory(const Op op, std::size_t n, double* total, const T* const* in, std::index_sequence<I...>)
+RESIDUA_LANE_INLINE auto terms_of_four(const Op& op, const T* const (&x)[sizeof...(I)], std::size_t j,
+                                       std::index_sequence<I...>)
 {
     using V = lanes<T>;
     constexpr std::size_t step = V::size;
+    const auto none = zero<accumulator<Op, V>>();
+    const auto first = op(op(none, load<V>(x[I] + j)...), load<V>(x[I] + j + step)...);
+    const auto second = op(op(none, load<V>(x[I] + j + 2 * step)...), load<V>(x[I] + j + 3 * step)...);
+    return first + second;
+}
+template <class Op, class T, std::size_t... I>
+RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const T* const (&x)[sizeof...(I)], std::size_t j,
+                                        std::index_sequence<I...> each)
+{
+    return terms_of_four(op, x, j, each) + terms_of_four(op, x, j + 4 * lanes<T>::size, each);
+}
+
+/// Adds the terms of n elements in memory to `total`: op(acc, in[j]...) adds one vector of terms to acc. n is a multiple of
+/// the elements of four vectors. Partial sums of float are folded into double after eight.
+template <class Op, class T, std::size_t... I>
+inline void sum_in_memory(const Op op, std::size_t n, double* total, const T* const* in,
+                          std::index_sequence<I...> each)
+{
+    constexpr std::size_t four = 4 * lanes<T>::size;
     const T* const x[] = {in[I]...};
-    auto sum = wide_of<V>::load(total);
+    auto sum = wide_of<lanes<T>>::load(total);
     for (std::size_t j = 0; j < n;) {
-        V a = zero<V>(), b = a, c = a, d = a;
+        auto part = zero<wide_of<lanes<T>>>();
         const std::size_t end = n - j < block<T> ? n : j + block<T>;
-        for (; j < end; j += 4 * step) {
-            a = op(a, load<V>(x[I] + j)...);
-            b = op(b, load<V>(x[I] + j + step)...);
-            c = op(c, load<V>(x[I] + j + 2 * step)...);
-            d = op(d, load<V>(x[I] + j + 3 * step)...);
+        for (; end - j >= 2 * four; j += 2 * four) part = part + widened(terms_of_eight(op, x, j, each));
+        if (j < end) {
+            part = part + widened(terms_of_four(op, x, j, each));
+            j += four;
         }
-        sum = sum + widened((a + b) + (c + d));
+        sum = sum + part;
     }
     sum.store(total);
 }
@@ -475,19 +499,25 @@ inline double sum_of_total(const double* total)
     return sum(wide_of<lanes<T>>::load(total));
 }
 
-/// The sum of op's terms along one row of n elements.
+/// Adds op's terms along one row of n elements to `total`.
 template <class Op, class T, class... In>
-inline double sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
+inline void add_row(const Op& op, std::size_t n, double* total, const source<T>& first, const source<In>&... rest)
 {
     constexpr std::size_t count = 1 + sizeof...(In);
     const source<T> in[] = {first, rest...};
     const T* pointers[count];
-    alignas(64) double total[lanes_of_total<T>] = {};
     if (all_direct(in, pointers)) {
         in_groups<T, count>(sum_erased<Op, T, count>, &op, n, total, pointers);
     } else {
         sum_blocks(sum_erased<Op, T, count>, &op, n, total, in);
     }
+}
+/// The sum of op's terms along one row of n elements.
+template <class Op, class T, class... In>
+inline double sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
+{
+    alignas(64) double total[lanes_of_total<T>] = {};
+    add_row(op, n, total, first, rest...);
     return sum_of_total<T>(total);
 }
 
@@ -504,6 +534,14 @@ struct add_square {
     RESIDUA_LANE_INLINE V operator()(V acc, V x) const
     {
         return fma(x, x, acc);
+    }
+};
+
+struct add_square_in_double : adds_in_double {
+    template <class A, class V>
+    RESIDUA_LANE_INLINE A operator()(A acc, V x) const
+    {
+        return fma(widened(x), widened(x), acc);
     }
 };
 

@@ -181,6 +181,9 @@ inline void rms_norm_apply(shape s, output y, input x, input w, norm_weight kind
 
 enum class factors { first, last };
 
+/// No row of other elements has a larger exponent.
+inline constexpr product_sum product_sum_of_zeros{0, 2000};
+
 template <factors When, class T>
 struct add_product_with_x {
     T offset;
@@ -196,7 +199,7 @@ struct add_product_with_x {
 template <factors When, class T>
 struct rms_norm_jacobian_of {
     T r, mean, offset;
-    int out_exponent;
+    int out_exponent, factor_exponent;
 
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V a, V x, V w) const
@@ -205,10 +208,17 @@ struct rms_norm_jacobian_of {
         if constexpr (When == factors::first) a = a * factor;
         V out = V::broadcast(r) * fma(V::broadcast(r) * x, V::broadcast(-mean), a);
         if constexpr (sizeof(T) == 8) out = times_power{out_exponent}(out);
-        if constexpr (When == factors::last) out = out * factor;
+        if constexpr (When == factors::last) out = out * times_power{factor_exponent}(factor);
         return out;
     }
 };
+
+/// What a power of two can be that is applied in two factors.
+inline int in_two_factors(int exponent)
+{
+    constexpr int most = 2000;
+    return exponent > most ? most : exponent < -most ? -most : exponent;
+}
 
 /// One row in double, which holds any product of three floats. a and x are in range, and r belongs to that x; `sum` is that
 /// of the products of the whole row, of `count` elements. The result is to be multiplied by 2^exponent.
@@ -218,8 +228,14 @@ inline void jacobian_of_sum(const Target& out, const source<double>& a, const so
                             std::size_t count)
 {
     const double mean = r * (sum / static_cast<double>(count));
-    const int possible = exponent > 2000 ? 2000 : exponent < -2000 ? -2000 : exponent;
-    out.write(rms_norm_jacobian_of<When, double>{r, mean, f.offset, possible}, n, a, x, f.w);
+    // of a factor that comes last, the product is what must stay in range, and not the vector before it
+    constexpr int most = 900;
+    const int of_vector = exponent - exponent_to_one(r);
+    const int beyond = of_vector > most ? of_vector - most : of_vector < -most ? of_vector + most : 0;
+    const int of_factor = When == factors::last ? beyond : 0;
+    out.write(rms_norm_jacobian_of<When, double>{r, mean, f.offset, in_two_factors(exponent - of_factor),
+                                                 in_two_factors(of_factor)},
+              n, a, x, f.w);
 }
 template <factors When>
 inline double sum_of_products(const source<double>& a, const source<double>& x, const channel_factors<double>& f,
@@ -234,34 +250,112 @@ inline void jacobian_in_range(const Target& out, const source<double>& a, const 
     jacobian_of_sum<When>(out, a, x, f, n, r, exponent, sum_of_products<When>(a, x, f, n), n);
 }
 
-/// The exponent that brings a row near one whose largest element is far from it; 0 for any other.
-inline int exponent_of_products(double largest)
+// For any a, f and x, all are brought near one: the Jacobian is applied to a 2^exponent, or to a f 2^exponent.
+
+inline bool is_finite_and_positive(double x) { return x > 0 && x <= 0x1.fffffffffffffp1023; }
+inline int exponent_of_row(const source<double>& x, std::size_t n)
 {
-    const bool extreme = largest > 0x1p60 || largest < 0x1p-60;
-    return extreme && largest > 0 && largest <= 0x1.fffffffffffffp1023 ? exponent_to_one(largest) : 0;
+    const double largest = largest_magnitude(x, n);
+    return is_finite_and_positive(largest) ? exponent_to_one(largest) : 0;
 }
 
-/// The sum of the products, for any a and x: both are brought near one.
+/// a f 2^(of_a + of_f + rest): nothing on the way leaves the range where the first two bring a and f near one.
+struct scaled_product {
+    double offset;
+    int of_a, of_f, rest;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V a, V w) const
+    {
+        const V product = times_power{of_a}(a)*times_power{of_f}(w + V::broadcast(offset));
+        return times_power{rest}(product);
+    }
+};
+inline scaled_product product_near_one(const source<double>& a, const channel_factors<double>& f, std::size_t n)
+{
+    const auto factor = computed(times_factor<double>{f.offset}, ones<double>(), f.w);
+    return {f.offset, exponent_of_row(a, n), exponent_of_row(factor.as_source(), n), 0};
+}
+
+/// The exponent for a row: 0 where it is moderate as it is; that of a row of zeros leaves any other row its own.
+template <factors When>
+inline int exponent_of_products(const source<double>& a, const channel_factors<double>& f, std::size_t n)
+{
+    const auto product = computed(times_factor<double>{f.offset}, a, f.w);
+    double largest = largest_magnitude(When == factors::first ? product.as_source() : a, n);
+    if (largest >= 0x1p-60 && largest <= 0x1p60) return 0;
+    int exponent = 0;
+    if constexpr (When == factors::first) {
+        const auto near_one = product_near_one(a, f, n);
+        const auto scaled = computed(near_one, a, f.w);
+        largest = largest_magnitude(scaled.as_source(), n);
+        exponent = near_one.of_a + near_one.of_f;
+    }
+    if (largest == 0) return product_sum_of_zeros.exponent;
+    return is_finite_and_positive(largest) ? in_two_factors(exponent + exponent_to_one(largest)) : 0;
+}
+
+/// use(a 2^exponent, f); or use(a f 2^exponent, 1), where the factors come first and the exponent is not 0.
+template <factors When, class Use>
+inline void with_scaled(const source<double>& a, const channel_factors<double>& f, std::size_t n, int exponent,
+                        const Use& use)
+{
+    if (When == factors::first && exponent != 0) {
+        scaled_product product = product_near_one(a, f, n);
+        product.rest = in_two_factors(exponent - product.of_a - product.of_f);
+        const auto row = computed(product, a, f.w);
+        use(row.as_source(), {ones<double>(), -0.0});
+    } else {
+        const auto row = in_range(a, exponent);
+        use(row.as_source(), f);
+    }
+}
+
+template <factors When>
+struct sum_with {
+    source<double> x;
+    std::size_t n;
+    double* sum;
+
+    void operator()(const source<double>& a, const channel_factors<double>& f) const
+    {
+        *sum = sum_of_products<When>(a, x, f, n);
+    }
+};
+/// The sum of the products of a part of a row.
 template <factors When>
 inline product_sum products_of_row(const source<double>& a, const source<double>& x,
                                    const channel_factors<double>& f, std::size_t n, row_scale scale)
 {
-    const double largest = largest_magnitude(a, n);
-    const auto a_row = in_range(a, exponent_of_products(largest));
+    product_sum products{0, exponent_of_products<When>(a, f, n)};
     const auto x_row = in_range(x, scale.exponent);
-    return {sum_of_products<When>(a_row.as_source(), x_row.as_source(), f, n), largest};
+    with_scaled<When>(a, f, n, products.exponent, sum_with<When>{x_row.as_source(), n, &products.value});
+    return products;
 }
-/// The Jacobian for any a and x, once the products of the whole row are known (the result is linear in a).
+
+template <factors When, class Target>
+struct jacobian_with {
+    const Target& out;
+    source<double> x;
+    std::size_t n;
+    row_scale scale;
+    product_sum products;
+    std::size_t count;
+
+    void operator()(const source<double>& a, const channel_factors<double>& f) const
+    {
+        jacobian_of_sum<When>(out, a, x, f, n, scale.r, scale.exponent - products.exponent, products.value, count);
+    }
+};
+/// The Jacobian, once the products of the whole row are known.
 template <factors When, class Target>
 inline void jacobian_of_products(const Target& out, const source<double>& a, const source<double>& x,
                                  const channel_factors<double>& f, std::size_t n, row_scale scale,
                                  product_sum products, std::size_t count)
 {
-    const int up = exponent_of_products(products.largest);
-    const auto a_row = in_range(a, up);
     const auto x_row = in_range(x, scale.exponent);
-    jacobian_of_sum<When>(out, a_row.as_source(), x_row.as_source(), f, n, scale.r, scale.exponent - up,
-                          products.value, count);
+    with_scaled<When>(a, f, n, products.exponent,
+                      jacobian_with<When, Target>{out, x_row.as_source(), n, scale, products, count});
 }
 template <factors When, class Target>
 inline void rms_norm_jacobian_row(const Target& out, const source<double>& a, const source<double>& x,
@@ -270,15 +364,15 @@ inline void rms_norm_jacobian_row(const Target& out, const source<double>& a, co
     jacobian_of_products<When>(out, a, x, f, n, scale, products_of_row<When>(a, x, f, n, scale), n);
 }
 
-/// In the order in which they come, at the power of two of the largest element.
+/// In the order in which they come, at the power of two of the part with the largest elements.
 inline product_sum combine_products(const product_sum* parts, std::size_t count)
 {
-    product_sum total{};
+    product_sum total = product_sum_of_zeros;
     for (std::size_t i = 0; i < count; ++i) {
-        const double largest = parts[i].largest > total.largest ? parts[i].largest : total.largest;
-        const int up = exponent_of_products(largest);
-        const double before = times_pow2(total.value, up - exponent_of_products(total.largest));
-        total = {before + times_pow2(parts[i].value, up - exponent_of_products(parts[i].largest)), largest};
+        const product_sum& part = parts[i];
+        const int least = part.exponent < total.exponent ? part.exponent : total.exponent;
+        const double before = times_pow2(total.value, least - total.exponent);
+        total = {before + times_pow2(part.value, least - part.exponent), least};
     }
     return total;
 }
@@ -337,8 +431,8 @@ inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_w
                 if (size <= square_range<T>::most && size >= static_cast<double>(n) * square_range<T>::least) {
                     const T r = static_cast<T>(scale.r);
                     const T mean = static_cast<T>(scale.r * (sum / static_cast<double>(n)));
-                    map_row(rms_norm_jacobian_of<factors::first, T>{r, mean, f.offset, 0}, n, to<T>(dx, i), dy_row,
-                            x_row, f.w);
+                    map_row(rms_norm_jacobian_of<factors::first, T>{r, mean, f.offset, 0, 0}, n, to<T>(dx, i),
+                            dy_row, x_row, f.w);
                     continue;
                 }
             }
@@ -369,7 +463,7 @@ inline void rms_norm_products(shape s, product_sum* sums, input x, input w, norm
 {
     const auto f = channels<double>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
-        sums[i] = {};
+        sums[i] = product_sum_of_zeros;
         if (s.columns == 0) continue;
         sums[i] = products_of_row<factors::first>(from<double>(a, i), from<double>(x, i), f, s.columns,
                                                   scale_of_row(squares[i], count, eps));

@@ -57,6 +57,8 @@ inline int exponent_to_one(double x)
 /// Where a sum of squares can be trusted, per element: above `least` what underflow takes is not seen, below `most`
 /// nothing has overflowed. A row that is scaled has its largest element near 2^scaled_to: far from the end where the
 /// squares overflow, and so far from the other that a small element keeps its bits wherever x r is a normal number.
+inline constexpr double largest_share_of_lane = 0.125;
+
 template <class T>
 struct square_range;
 template <>
@@ -70,18 +72,35 @@ struct square_range<double> {
     static constexpr int scaled_to = 480;
 };
 
+/// The sum of the squares as they are. Of float, where one lane has much of it, the roundings of a few elements are not
+/// lost among those of many: then it is taken again in double.
+template <class T>
+inline double plain_sum_of_squares(const source<T>& x, std::size_t n)
+{
+    if constexpr (sizeof(T) == 8) {
+        return sum_row(add_square{}, n, x);
+    } else {
+        alignas(64) double total[lanes_of_total<T>] = {};
+        add_row(add_square{}, n, total, x);
+        const double s = sum_of_total<T>(total);
+        const auto much = wide_of<lanes<T>>::broadcast(largest_share_of_lane * s);
+        if (!any(much < wide_of<lanes<T>>::load(total))) return s;
+        return sum_row(add_square_in_double{}, n, x);
+    }
+}
+
 /// The sum of the squares of a row, or, where those leave the range of T, of the row times 2^exponent.
 template <class T>
 inline square_sum sum_of_squares(const source<T>& x, std::size_t n)
 {
-    const double s = sum_row(add_square{}, n, x);
+    const double s = plain_sum_of_squares(x, n);
     if ((s >= static_cast<double>(n) * square_range<T>::least && s <= square_range<T>::most) || s != s)
         return {s, 0};
     const double most = static_cast<double>(largest_magnitude(x, n));
     if (!(most > 0) || most > 0x1.fffffffffffffp1023) return {s, 0};
     const int exponent = exponent_to_one(most) + square_range<T>::scaled_to;
     const auto scaled = in_range(x, exponent);
-    return {sum_row(add_square{}, n, scaled.as_source()), exponent};
+    return {plain_sum_of_squares(scaled.as_source(), n), exponent};
 }
 
 /// x * 2^n, for any n: rounded once if it does not become subnormal before the last step.
