@@ -576,6 +576,30 @@ TYPED_TEST(streams, sums_that_leave_the_range_of_float_on_the_way)
     }
 }
 
+TYPED_TEST(streams, a_sum_out_of_range_leaves_its_neighbours_alone)
+{
+    using T = TypeParam;
+    reference::random random{46};
+    const std::size_t from = 4, to = 4, n = 600;
+    const auto c = random.row<T>(from * to, 0.5, 1);
+    const auto x = random.row<T>(from * n);
+    std::vector<T> right(to * n);
+    api::mix_streams(as_rows(right, to), c, as_rows(x, from));
+    const T large = std::numeric_limits<T>::max();
+    for (const std::size_t at : {0U, 17U, 300U, 599U}) {
+        for (const T last : {-large, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity()}) {
+            auto beside = x;
+            for (std::size_t i = 0; i + 1 < from; ++i) beside[i * n + at] = large;
+            beside[(from - 1) * n + at] = last;
+            std::vector<T> y(to * n);
+            api::mix_streams(as_rows(y, to), c, as_rows(beside, from));
+            for (std::size_t e = 0; e < y.size(); ++e) {
+                if (e % n != at) ASSERT_EQ(y[e], right[e]) << "element " << e << " beside " << at;
+            }
+        }
+    }
+}
+
 TYPED_TEST(streams, nan_stays_in_its_column)
 {
     using T = TypeParam;

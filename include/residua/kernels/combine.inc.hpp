@@ -107,16 +107,6 @@ inline void combine_block(T* sums, matrix<T> a, bool first, const row_in* x, std
     }
 }
 
-/// The same, rounded to where it belongs.
-template <class T>
-RESIDUA_OUT_OF_LINE void combine_and_write(const row_out* y, matrix<T> a, const row_in* x, std::size_t inputs,
-                                           std::size_t j, std::size_t m)
-{
-    alignas(64) T sums[most_outputs * block<T>];
-    combine_block(sums, a, true, x, inputs, j, m);
-    for (std::size_t o = 0; o < a.outputs; ++o) write_elements(y[o], j, m, sums + o * block<T>);
-}
-
 template <class T>
 inline bool all_finite(const T* sums, std::size_t outputs, std::size_t m)
 {
@@ -131,14 +121,38 @@ inline bool all_finite(const T* sums, std::size_t outputs, std::size_t m)
     return !any(is_nan(seen));
 }
 
-/// y_o = sum_i c(o, i) x_i along rows of n elements; an output may be an input. In float, a block in which a sum leaves
-/// the range on the way is computed in double.
+/// The same in double, rounded to where it belongs: all of it, or what is not finite in the block `sums` of float.
+template <class T>
+RESIDUA_OUT_OF_LINE void combine_in_double(const row_out* y, matrix<double> a, const row_in* x, std::size_t inputs,
+                                           std::size_t j, std::size_t m, const T* sums)
+{
+    alignas(64) double wide[most_outputs * block<double>];
+    for (std::size_t k = 0; k < m; k += block<double>) {
+        const std::size_t count = m - k < block<double> ? m - k : block<double>;
+        combine_block(wide, a, true, x, inputs, j + k, count);
+        for (std::size_t o = 0; o < a.outputs; ++o) {
+            const double* const exact = wide + o * block<double>;
+            if (sums == nullptr) {
+                write_elements(y[o], j + k, count, exact);
+                continue;
+            }
+            const T* const s = sums + o * block<T> + k;
+            write_elements(y[o], j + k, count, s);
+            for (std::size_t e = 0; e < count; ++e) {
+                if (s[e] - s[e] != 0) write_elements(y[o], j + k + e, 1, exact + e);
+            }
+        }
+    }
+}
+
+/// y_o = sum_i c(o, i) x_i along rows of n elements; an output may be an input. In float, a sum that leaves the range on
+/// the way is computed in double.
 template <class T>
 inline void combine(std::size_t n, const row_out* y, matrix<double> a, const row_in* x, std::size_t inputs)
 {
     if constexpr (sizeof(T) == 8) {
         for (std::size_t j = 0; j < n; j += block<T>) {
-            combine_and_write(y, a, x, inputs, j, n - j < block<T> ? n - j : block<T>);
+            combine_in_double<T>(y, a, x, inputs, j, n - j < block<T> ? n - j : block<T>, nullptr);
         }
     } else {
         T c[most_outputs * most_terms];
@@ -151,10 +165,8 @@ inline void combine(std::size_t n, const row_out* y, matrix<double> a, const row
             combine_block(sums, matrix<T>{c, a.outputs, inputs}, true, x, inputs, j, m);
             if (all_finite(sums, a.outputs, m)) {
                 for (std::size_t o = 0; o < a.outputs; ++o) write_elements(y[o], j, m, sums + o * block<T>);
-                continue;
-            }
-            for (std::size_t k = 0; k < m; k += block<double>) {
-                combine_and_write(y, a, x, inputs, j + k, m - k < block<double> ? m - k : block<double>);
+            } else {
+                combine_in_double<T>(y, a, x, inputs, j, m, sums);
             }
         }
     }
