@@ -1010,9 +1010,9 @@ TYPED_TEST(gated, gpt_oss_swiglu_is_within_2_ulp)
     });
 }
 
-TYPED_TEST(gated, situ_glu_is_within_8_ulp)
+TYPED_TEST(gated, situ_glu_is_within_1_ulp)
 {
-    expect_gated<TypeParam>("situ_glu", is_float<TypeParam> ? 1 : 8, call_situ_glu,
+    expect_gated<TypeParam>("situ_glu", 1, call_situ_glu,
                             [](wide g, wide v) { return reference::situ_glu(g, v, 4, 25); });
 }
 

@@ -207,8 +207,29 @@ residua_break("relu: the gradient passes a NaN of x" kernels/elementary.inc.hpp
     [==[select(is_nan(x) | is_nan(v), x + v, masked)]==] [==[select(is_nan(v), x + v, masked)]==]
     "elementary_test operations_test")
 residua_break("GELU: the derivative without its own zero" simd/activations.inc.hpp
-    [==[return near_zero(d, c::gelu_zero, elsewhere);]==]
-    [==[return select(abs(d) < zero<V>(), below, elsewhere);]==]
+    [==[return near_zero<A>(from_zero(x, zero<V>(), c::gelu_zero), c::near_gelu_zero,
+                        in_the_middle<A>(x, c::gelu_slope_middle_reach, c::gelu_slope_middle, elsewhere));]==]
+    [==[return in_the_middle<A>(x, c::gelu_slope_middle_reach, c::gelu_slope_middle, elsewhere);]==]
+    "elementary_test ffn_test")
+residua_break("two numbers: the second of a product is lost" simd/elementary.inc.hpp
+    [==[return {product, fma(a.hi, b.low, fma(a.low, b.hi, fma(a.hi, b.hi, -product)))};]==]
+    [==[return {product, fma(a.hi, b.low, a.low * b.hi)};]==]
+    "elementary_test ffn_test")
+residua_break("two numbers: what a sum has rounded is lost" simd/elementary.inc.hpp
+    [==[return {sum, (a - (sum - of_b)) + (b - of_b)};]==] [==[return {sum, of_b - of_b};]==]
+    "elementary_test ffn_test")
+residua_break("two numbers: a quotient is not corrected" simd/elementary.inc.hpp
+    [==[return {z, fma(-z, b.low, fma(-z, b.hi, a.hi) + a.low) * reciprocal};]==]
+    [==[return {z, fma(-z, b.low, a.low) * reciprocal};]==]
+    "elementary_test ffn_test")
+residua_break("two numbers: the sign of a zero is lost" simd/activations.inc.hpp
+    [==[return copysign(v.hi + finite_tail(v.low), v.hi);]==] [==[return v.hi + finite_tail(v.low);]==]
+    "elementary_test ffn_test")
+residua_break("two numbers: infinity has a second part" simd/activations.inc.hpp
+    [==[return copysign(v.hi + finite_tail(v.low), v.hi);]==] [==[return copysign(v.hi + v.low, v.hi);]==]
+    "elementary_test ffn_test operations_test")
+residua_break("GELU: the change of its polynomial's argument is lost" simd/activations.inc.hpp
+    [==[h.low = fma(dt, slope, h.low);]==] [==[h.low = fma(zero<V>() * dt, slope, h.low);]==]
     "elementary_test ffn_test")
 
 # --- norms ------------------------------------------------------------------------------------------------------
@@ -352,17 +373,20 @@ residua_break("up clamped on one side" kernels/swiglu.inc.hpp
     [==[return max(-limit, min(limit, x));]==] [==[return min(limit, x);]==]
     "ffn_test cases_test")
 residua_break("GPT-OSS: no 1 is added" kernels/swiglu.inc.hpp
-    [==[return clamped_up<T>::factor(up) + V::broadcast(1);]==] [==[return clamped_up<T>::factor(up) + V::broadcast(0);]==]
+    [==[return exact_sum(clamped_up<T>::factor(up), V::broadcast(1));]==]
+    [==[return exact_sum(clamped_up<T>::factor(up), V::broadcast(0));]==]
     "ffn_test cases_test")
 residua_break("GPT-OSS: alpha is 1" kernels/swiglu.inc.hpp
     [==[clamped_factor<silu_factor_of<T, A>, T>{x, silu_factor_of<T, A>{z}}]==]
     [==[clamped_factor<silu_factor_of<T, A>, T>{x, silu_factor_of<T, A>{z * T(0) + T(1)}}]==]
     "ffn_test cases_test")
 residua_break("clamped gate: no gradient at equality" kernels/swiglu.inc.hpp
-    [==[return gate <= V::broadcast(limit);]==] [==[return gate < V::broadcast(limit);]==]
+    [==[return gate <= V::broadcast(scalar<V>(limit));]==]
+    [==[return gate < V::broadcast(scalar<V>(limit));]==]
     "ffn_test cases_test")
 residua_break("clamped up: the gradient passes everywhere" kernels/swiglu.inc.hpp
-    [==[return abs(up) <= V::broadcast(limit);]==] [==[return abs(up) <= V::broadcast(limit * T(__builtin_inf()));]==]
+    [==[return abs(up) <= V::broadcast(scalar<V>(limit));]==]
+    [==[return abs(up) <= V::broadcast(scalar<V>(limit * T(__builtin_inf())));]==]
     "ffn_test cases_test")
 residua_break("ReGLU: the gradient passes at 0" kernels/swiglu.inc.hpp
     [==[        return zero<V>() < gate;]==] [==[        return zero<V>() <= gate;]==]
@@ -375,8 +399,7 @@ residua_break("gated derivatives: the tangent of up is lost" kernels/swiglu.inc.
     [==[return nan_where(bad, value(of_gate + of_up));]==] [==[return nan_where(bad, value(of_gate + masked(up < up, of_up)));]==]
     "ffn_test")
 residua_break("SiTU: a small argument loses bits" kernels/swiglu.inc.hpp
-    [==[return select(abs(x) < negligible, x, cap * tanh(x / cap));]==]
-    [==[return select(abs(x) < zero<V>(), x + negligible, cap * tanh(x / cap));]==]
+    [==[abs(q.hi) < V::broadcast(0x1p-28)]==] [==[abs(q.hi) < V::broadcast(0)]==]
     "ffn_test operations_test")
 
 # --- residual streams -------------------------------------------------------------------------------------------

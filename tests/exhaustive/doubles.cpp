@@ -35,6 +35,8 @@ double error_of(double got, const real& exact)
 
 real sigmoid(const real& x) { return 1 / (1 + exp(-x)); }
 real silu(const real& x) { return x * sigmoid(x); }
+real sigmoid_slope(const real& x) { return sigmoid(x) * sigmoid(-x); }
+real soft_cap(const real& x, double cap) { return cap * tanh(x / cap); }
 real normal(const real& x) { return erfc(-x / sqrt(real(2))) / 2; }
 real bell(const real& x)
 {
@@ -65,7 +67,7 @@ struct function {
     real (*exact)(const real& x);
 };
 
-/// All of one element, the middle, the tails, and every power of two with both signs.
+/// All of one element, the middle, the tails, the zeros of derivatives, and every power of two with both signs.
 std::vector<double> samples(double far, std::size_t count)
 {
     std::mt19937_64 random{20261129};
@@ -73,6 +75,13 @@ std::vector<double> samples(double far, std::size_t count)
     for (const double reach : {0.01, 2.0, 12.0, 42.0, far}) {
         std::uniform_real_distribution<double> uniform{-reach, reach};
         for (std::size_t i = 0; i < count; ++i) x.push_back(uniform(random));
+    }
+    // next to the zeros of derivatives, nearer and nearer
+    std::uniform_real_distribution<double> sign{-1, 1};
+    for (const double zero : {-1.2784645427610738, -0.7517915246935645, -0.7524614220710162, 2.3993572805154674}) {
+        x.push_back(zero);
+        for (std::size_t i = 0; i < count; ++i)
+            x.push_back(zero + std::ldexp(sign(random), -static_cast<int>(i % 54)));
     }
     std::uniform_real_distribution<double> fraction{0.5, 1};
     for (int e = -1073; e <= 1024; ++e) {
@@ -118,7 +127,7 @@ void ones_vjp(void (*vjp)(out, in, in), out y, in x)
     {#name " of double, precise", 1, far, [](out y, in x) { api::name(y, x, {.accuracy = precise}); }, \
      [](const real& x) -> real { return formula; }}
 #define RESIDUA_SLOPE(name, far, formula)                                                          \
-    {#name "_vjp of double", 8, far,                                                               \
+    {#name "_vjp of double", 1, far,                                                               \
      [](out y, in x) { ones_vjp([](out dx, in a, in dy) { api::name##_vjp(dx, a, dy); }, y, x); }, \
      [](const real& x) -> real { return formula; }}
 
@@ -134,11 +143,15 @@ std::vector<sampled> over_doubles(std::size_t count)
         RESIDUA_PRECISE(sigmoid, 750, sigmoid(x)),
         RESIDUA_DOUBLE(silu, 2, 760, silu(x)),
         RESIDUA_PRECISE(silu, 760, silu(x)),
-        RESIDUA_DOUBLE(gelu, 4, 39, x * normal(x)),
-        RESIDUA_DOUBLE(gelu_tanh, 4, 25, x * sigmoid(tanh_form(x))),
+        RESIDUA_DOUBLE(gelu, 1, 39, x * normal(x)),
+        RESIDUA_DOUBLE(gelu_tanh, 1, 25, x * sigmoid(tanh_form(x))),
+        {"situ_glu of double, of equal operands", 1, 760, [](out y, in x) { api::situ_glu(y, x, x); },
+         [](const real& x) -> real { return soft_cap(x, 4) * sigmoid(x) * soft_cap(x, 25); }},
+        RESIDUA_SLOPE(exp, 750, exp(x)),
         RESIDUA_SLOPE(tanh, 380, 1 / (cosh(x) * cosh(x))),
-        RESIDUA_SLOPE(sigmoid, 750, sigmoid(x) * sigmoid(-x)),
+        RESIDUA_SLOPE(sigmoid, 750, sigmoid_slope(x)),
         RESIDUA_SLOPE(silu, 760, gated_slope(x, x)),
+        RESIDUA_SLOPE(silu_derivative, 760, sigmoid_slope(x) * (2 + x * (sigmoid(-x) - sigmoid(x)))),
         RESIDUA_SLOPE(gelu, 39, normal(x) + x * bell(x)),
         RESIDUA_SLOPE(gelu_tanh, 25, gated_slope(tanh_form(x), x_slope_of_tanh_form(x))),
     };

@@ -403,6 +403,7 @@ std::string not_rounded_once(const any_call& call, const contents& given, const 
 {
     const auto& op = *call.op;
     if (op.rounds_inside || (may_turn_to_double(op) && !all_below(call, given, 0x1p60))) return {};
+    if (op.is_more_precise_of_double && !has_double(call)) return {};
     const form& wider = op.alike(op.computes_in_double || has_double(call) ? element::float64 : element::float32);
     const auto exact =
         operations::results(op, wider, call.count, call.columns, converted(given, *call.form, wider));

@@ -57,11 +57,41 @@ inline wide gelu_derivative(wide x)
     return std::isnan(x) ? x
                          : normal_distribution(x) + std::clamp<wide>(x, -140, 140) * bell(x) / std::sqrt(2 * pi);
 }
-inline wide tanh_form(wide x) { return 2 * std::sqrt(2 / pi) * (x + 0.044715L * x * x * x); }
-inline wide gelu_tanh(wide x) { return x * sigmoid(tanh_form(x)); }
-inline wide gelu_tanh_derivative(wide x)
+/// u = 2 sqrt(2/pi) (x + 0.044715 x^3) and what its roundings take, of which the exponential makes much; x is a double.
+struct tanh_form_terms {
+    wide u, low;
+};
+inline tanh_form_terms terms_of_tanh_form(wide any)
 {
-    return gated_slope(tanh_form(x), 2 * std::sqrt(2 / pi) * (x + 3 * 0.044715L * x * x * x));
+    const wide x = std::clamp<wide>(any, -140, 140);
+    const wide c = 0.044715L;
+    const wide c_low = std::fma(-c, 1000000.0L, 44715.0L) / 1000000;
+    const wide square = x * x;
+    const wide cubic = c * square;
+    const wide cubic_low = std::fma(c, square, -cubic) + c * std::fma(x, x, -square) + c_low * square;
+    const wide sum = 1 + cubic;
+    const wide sum_low = (cubic < 1 ? (1 - sum) + cubic : (cubic - sum) + 1) + cubic_low;
+    const wide product = x * sum;
+    const wide product_low = std::fma(x, sum, -product) + x * sum_low;
+    // 2 sqrt(2/pi) in two parts
+    const wide k = 0x1.9884533d43651p0L;
+    const wide k_low = -9.9693088091109203145765526046629323869e-17L;
+    const wide u = k * product;
+    return {u, std::fma(k, product, -u) + k * product_low + k_low * product};
+}
+inline wide tanh_form(wide x) { return terms_of_tanh_form(x).u; }
+inline wide gelu_tanh(wide x)
+{
+    const auto f = terms_of_tanh_form(x);
+    return x * (sigmoid(f.u) + f.low * sigmoid_derivative(f.u));
+}
+inline wide gelu_tanh_derivative(wide any)
+{
+    const wide x = std::clamp<wide>(any, -140, 140);
+    const auto f = terms_of_tanh_form(x);
+    const wide w = 2 * std::sqrt(2 / pi) * (x + 3 * 0.044715L * x * x * x);
+    const wide change = sigmoid_derivative(f.u) * (1 + w * (sigmoid(-f.u) - sigmoid(f.u)));
+    return std::isnan(any) ? any : gated_slope(f.u, w) + f.low * change;
 }
 inline wide relu(wide x) { return x < 0 ? 0 : x; }
 inline wide relu_derivative(wide x) { return std::isnan(x) ? x : x > 0 ? 1 : 0; }

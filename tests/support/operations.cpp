@@ -144,6 +144,14 @@ operation make_wide(const char* name, F)
             .computes_in_double = true,
             .forms = forms_of<F, Roles...>(static_cast<mixtures*>(nullptr))};
 }
+/// One that computes in double, and more precisely where an operand is of double.
+template <class... Roles, class F>
+operation make_precise(const char* name, F f)
+{
+    operation op = make_wide<Roles...>(name, f);
+    op.is_more_precise_of_double = true;
+    return op;
+}
 
 using packed_out = role<use::written, 1, 2>;  // gate and up in one row
 using packed_in = role<use::read, 1, 2>;
@@ -158,16 +166,16 @@ using shared = role<use::weight, 1, 1, N>;  // the same for every row
 template <std::size_t N>
 using sum_of = role<use::sum, 1, 1, N>;
 
-#define RESIDUA_TEST_GRADIENTS(name)                                                                    \
-    make_wide<out, in, in>(#name "_vjp", [](auto dx, auto x, auto dy) { api::name##_vjp(dx, x, dy); }), \
-        make_wide<out, in, in>(#name "_jvp", [](auto ty, auto x, auto tx) { api::name##_jvp(ty, x, tx); })
+#define RESIDUA_TEST_GRADIENTS(name)                                                                       \
+    make_precise<out, in, in>(#name "_vjp", [](auto dx, auto x, auto dy) { api::name##_vjp(dx, x, dy); }), \
+        make_precise<out, in, in>(#name "_jvp", [](auto ty, auto x, auto tx) { api::name##_jvp(ty, x, tx); })
 
 #define RESIDUA_TEST_GATED(make, name, ...)                                                                       \
     make<out, in, in>(#name, [](auto y, auto g, auto u) { api::name(y, g, u, {__VA_ARGS__}); }),                  \
-        make_wide<out, out, in, in, in>(                                                                          \
+        make_precise<out, out, in, in, in>(                                                                       \
             #name "_vjp",                                                                                         \
             [](auto dg, auto du, auto g, auto u, auto dy) { api::name##_vjp(dg, du, g, u, dy, {__VA_ARGS__}); }), \
-        make_wide<out, in, in, in, in>(                                                                           \
+        make_precise<out, in, in, in, in>(                                                                        \
             #name "_jvp",                                                                                         \
             [](auto ty, auto g, auto u, auto tg, auto tu) { api::name##_jvp(ty, g, u, tg, tu, {__VA_ARGS__}); }), \
         RESIDUA_TEST_PACKED(make, name, halves, __VA_ARGS__),                                                     \
@@ -175,12 +183,12 @@ using sum_of = role<use::sum, 1, 1, N>;
 
 #define RESIDUA_TEST_PACKED(make, name, packed, ...)                                                               \
     make<out, packed_in>(#name ", " #packed, [](auto y, auto z) { api::name(y, api::packed(z), {__VA_ARGS__}); }), \
-        make_wide<packed_out, packed_in, in>(#name "_vjp, " #packed,                                               \
-                                             [](auto dz, auto z, auto dy) {                                        \
-                                                 api::name##_vjp(api::packed(dz), api::packed(z), dy,              \
-                                                                 {__VA_ARGS__});                                   \
-                                             }),                                                                   \
-        make_wide<out, packed_in, packed_in>(#name "_jvp, " #packed, [](auto ty, auto z, auto tz) {                \
+        make_precise<packed_out, packed_in, in>(#name "_vjp, " #packed,                                            \
+                                                [](auto dz, auto z, auto dy) {                                     \
+                                                    api::name##_vjp(api::packed(dz), api::packed(z), dy,           \
+                                                                    {__VA_ARGS__});                                \
+                                                }),                                                                \
+        make_precise<out, packed_in, packed_in>(#name "_jvp, " #packed, [](auto ty, auto z, auto tz) {             \
             api::name##_jvp(ty, api::packed(z), api::packed(tz), {__VA_ARGS__});                                   \
         })
 
@@ -218,10 +226,10 @@ std::vector<operation> make_all()
         make<out, in>("silu, precise", [](auto y, auto x) { api::silu(y, x, {.accuracy = precise}); }),
         make<out, in, in>("swiglu, precise",
                           [](auto y, auto g, auto u) { api::swiglu(y, g, u, {.accuracy = precise}); }),
-        make_wide<out, in>("gelu", [](auto y, auto x) { api::gelu(y, x); }),
-        make_wide<out, in>("gelu_tanh", [](auto y, auto x) { api::gelu_tanh(y, x); }),
+        make_precise<out, in>("gelu", [](auto y, auto x) { api::gelu(y, x); }),
+        make_precise<out, in>("gelu_tanh", [](auto y, auto x) { api::gelu_tanh(y, x); }),
         make<out, in>("relu", [](auto y, auto x) { api::relu(y, x); }),
-        make_wide<out, in>("silu_derivative", [](auto y, auto x) { api::silu_derivative(y, x); }),
+        make_precise<out, in>("silu_derivative", [](auto y, auto x) { api::silu_derivative(y, x); }),
         make_wide<out, in>("convert", [](auto y, auto x) { api::convert(y, x); }),
         RESIDUA_TEST_GRADIENTS(exp),
         RESIDUA_TEST_GRADIENTS(tanh),
@@ -268,8 +276,8 @@ std::vector<operation> make_all()
         make<out, in>("scale_vjp", [](auto dx, auto dy) { api::scale_vjp(dx, dy, 3); }),
         make<out, in>("scale_jvp", [](auto ty, auto tx) { api::scale_jvp(ty, tx, 3); }),
         RESIDUA_TEST_GATED(make, swiglu, ),
-        RESIDUA_TEST_GATED(make_wide, geglu, ),
-        RESIDUA_TEST_GATED(make_wide, geglu_tanh, ),
+        RESIDUA_TEST_GATED(make_precise, geglu, ),
+        RESIDUA_TEST_GATED(make_precise, geglu_tanh, ),
         RESIDUA_TEST_GATED(make, reglu, ),
         RESIDUA_TEST_GATED(make, clamped_swiglu, .limit = 1),
         RESIDUA_TEST_GATED(make, swiglu_clamped_after, .limit = 1),

@@ -56,8 +56,9 @@ struct form {
 struct operation {
     const char* name;
     std::vector<operand> operands;
-    bool computes_in_double;     // whatever the types of the operands
-    bool rounds_inside = false;  // to the type of an operand, before the end
+    bool computes_in_double;                 // whatever the types of the operands
+    bool rounds_inside = false;              // to the type of an operand, before the end
+    bool is_more_precise_of_double = false;  // than in double for other types
     std::vector<std::pair<std::size_t, std::size_t>> only_over =
         {};                     // else every output over every input of its shape
     double low = -2, high = 2;  // of its inputs

@@ -13,55 +13,59 @@ RESIDUA_LANE_INLINE V convert(V x)
 {
     return x;
 }
-template <class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE V gelu(V x)
 {
-    return value(scaled_gelu(x));
+    return value(scaled_gelu<A>(x));
 }
-template <class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE V gelu_tanh(V x)
 {
-    return value(scaled_gelu_tanh(x));
+    return value(scaled_gelu_tanh<A>(x));
 }
-template <class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE V silu_derivative(V x)
 {
-    return value(silu_slope(x));
+    return value(silu_slope<A>(x));
 }
 
-#define RESIDUA_FUNCTION(name)                      \
+#define RESIDUA_ELEMENTWISE(name)                   \
     struct name##_of {                              \
         template <class V>                          \
         RESIDUA_LANE_INLINE V operator()(V x) const \
         {                                           \
             return name(x);                         \
         }                                           \
-    };
-#define RESIDUA_ELEMENTWISE(name)                \
-    RESIDUA_FUNCTION(name)                       \
-    template <class T>                           \
-    inline void name(shape s, output y, input x) \
-    {                                            \
-        map<T>(name##_of{}, s, y, x);            \
+    };                                              \
+    template <class T>                              \
+    inline void name(shape s, output y, input x)    \
+    {                                               \
+        map<T>(name##_of{}, s, y, x);               \
     }
+#define RESIDUA_FUNCTION_OF_BOTH_ACCURACIES(name)   \
+    template <accuracy A>                           \
+    struct name##_of {                              \
+        template <class V>                          \
+        RESIDUA_LANE_INLINE V operator()(V x) const \
+        {                                           \
+            return name<A>(x);                      \
+        }                                           \
+    };
 #define RESIDUA_TIERED_ELEMENTWISE(name)                                                       \
-    template <accuracy A>                                                                      \
-    struct name##_of {                                                                         \
-        template <class V>                                                                     \
-        RESIDUA_LANE_INLINE V operator()(V x) const                                            \
-        {                                                                                      \
-            return name<A>(x);                                                                 \
-        }                                                                                      \
-    };                                                                                         \
+    RESIDUA_FUNCTION_OF_BOTH_ACCURACIES(name)                                                  \
     template <class T>                                                                         \
     inline void name(shape s, output y, input x, accuracy tier)                                \
     {                                                                                          \
         if (tier == accuracy::precise) return map<T>(name##_of<accuracy::precise>{}, s, y, x); \
         map<T>(name##_of<accuracy::standard>{}, s, y, x);                                      \
     }
-#define RESIDUA_WIDE_ELEMENTWISE(name) \
-    RESIDUA_FUNCTION(name)             \
-    inline void name(shape s, output y, input x) { map<double>(name##_of{}, s, y, x); }
+#define RESIDUA_WIDE_ELEMENTWISE(name)                      \
+    RESIDUA_FUNCTION_OF_BOTH_ACCURACIES(name)               \
+    template <class T>                                      \
+    inline void name(shape s, output y, input x)            \
+    {                                                       \
+        map<double>(name##_of<accuracy_for<T>>{}, s, y, x); \
+    }
 
 RESIDUA_TIERED_ELEMENTWISE(exp)
 RESIDUA_ELEMENTWISE(log)
@@ -77,21 +81,23 @@ RESIDUA_WIDE_ELEMENTWISE(silu_derivative)
 
 #undef RESIDUA_WIDE_ELEMENTWISE
 #undef RESIDUA_TIERED_ELEMENTWISE
+#undef RESIDUA_FUNCTION_OF_BOTH_ACCURACIES
 #undef RESIDUA_ELEMENTWISE
-#undef RESIDUA_FUNCTION
 
 // out = f'(x) v: the Jacobian of a function of each element is diagonal, so this is its VJP and its JVP.
-#define RESIDUA_DIAGONAL(name)                                         \
-    struct name##_jacobian_of {                                        \
-        template <class V>                                             \
-        RESIDUA_LANE_INLINE V operator()(V x, V v) const               \
-        {                                                              \
-            return value(name##_slope(x) * v);                         \
-        }                                                              \
-    };                                                                 \
-    inline void name##_jacobian(shape s, output out, input x, input v) \
-    {                                                                  \
-        map<double>(name##_jacobian_of{}, s, out, x, v);               \
+#define RESIDUA_DIAGONAL(name)                                            \
+    template <accuracy A>                                                 \
+    struct name##_jacobian_of {                                           \
+        template <class V>                                                \
+        RESIDUA_LANE_INLINE V operator()(V x, V v) const                  \
+        {                                                                 \
+            return value(name##_slope<A>(x) * v);                         \
+        }                                                                 \
+    };                                                                    \
+    template <class T>                                                    \
+    inline void name##_jacobian(shape s, output out, input x, input v)    \
+    {                                                                     \
+        map<double>(name##_jacobian_of<accuracy_for<T>>{}, s, out, x, v); \
     }
 
 RESIDUA_DIAGONAL(exp)
@@ -113,7 +119,11 @@ struct relu_jacobian_of {
         return select(is_nan(x) | is_nan(v), x + v, masked);
     }
 };
-inline void relu_jacobian(shape s, output out, input x, input v) { map<double>(relu_jacobian_of{}, s, out, x, v); }
+template <class T>
+inline void relu_jacobian(shape s, output out, input x, input v)
+{
+    map<T>(relu_jacobian_of{}, s, out, x, v);
+}
 
 /// dx = dy (1 - y^2), from the saved output y = tanh(x).
 struct tanh_vjp_from_output_of {

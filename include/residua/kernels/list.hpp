@@ -1,6 +1,6 @@
 // The kernels that can be chosen at run time. One line is all that dispatch needs to know of a kernel: what it returns,
 // its name, its parameters, their names. The types of operands are told at run time (kernels/drivers.inc.hpp); T is what
-// a kernel computes with.
+// a kernel computes with, or where that is double for both what its results are right for.
 
 // clang-format off
 /// Templates over T (float, double) in every pass.
@@ -45,12 +45,31 @@
     X(void, mix_streams, (shape s, output y, input x, operand::mixing m), (s, y, x, m))                                \
     X(void, gated_write, (shape s, std::size_t streams, output y, input x, input f, input m),                          \
       (s, streams, y, x, f, m))                                                                                        \
+    X(void, gelu, (shape s, output y, input x), (s, y, x))                                                             \
+    X(void, gelu_tanh, (shape s, output y, input x), (s, y, x))                                                        \
+    X(void, silu_derivative, (shape s, output y, input x), (s, y, x))                                                  \
+    X(void, exp_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                     \
+    X(void, tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, sigmoid_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                 \
+    X(void, silu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, silu_derivative_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                         \
+    X(void, gelu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, gelu_tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                               \
+    X(void, relu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
+    X(void, gated_vjp,                                                                                                 \
+      (shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,                             \
+       gated_numbers<T> numbers),                                                                                      \
+      (s, dgate, dup, gate, up, dy, form, numbers))                                                                    \
+    X(void, gated_jvp,                                                                                                 \
+      (shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,                              \
+       gated_numbers<T> numbers),                                                                                      \
+      (s, ty, gate, up, tgate, tup, form, numbers))                                                                    \
     X(T, dot, (rows<const T> x, rows<const T> y), (x, y))                                                              \
     X(void, matvec, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))                                          \
     X(void, matvec_transposed, (rows<T> y, rows<const T> w, rows<const T> x), (y, w, x))
 
-/// Computed in double whatever the types of the operands are: derivatives, whose factors can cancel and whose products
-/// can leave the range of float on the way.
+/// Computed in double whatever the types of the operands are, and in one way: derivatives, whose factors can cancel and
+/// whose products can leave the range of float on the way.
 #define RESIDUA_WIDE_KERNELS(X)                                                                                        \
     X(void, mix_streams_vjp,                                                                                           \
       (shape s, output dx, output df, output dc, output dw, input x, operand::mixing m, input dy,                      \
@@ -140,24 +159,5 @@
        weight_gradient mode),                                                                                          \
       (s, dx, dw, db, x, w, kind, dy, eps, mode))                                                                      \
     X(void, layer_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),            \
-      (s, ty, x, w, kind, tx, eps))                                                                                    \
-    X(void, gelu, (shape s, output y, input x), (s, y, x))                                                             \
-    X(void, gelu_tanh, (shape s, output y, input x), (s, y, x))                                                        \
-    X(void, silu_derivative, (shape s, output y, input x), (s, y, x))                                                  \
-    X(void, exp_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                     \
-    X(void, tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
-    X(void, sigmoid_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                 \
-    X(void, silu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
-    X(void, silu_derivative_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                         \
-    X(void, gelu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
-    X(void, gelu_tanh_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                               \
-    X(void, relu_jacobian, (shape s, output out, input x, input v), (s, out, x, v))                                    \
-    X(void, gated_vjp,                                                                                                 \
-      (shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,                             \
-       gated_numbers<double> numbers),                                                                                 \
-      (s, dgate, dup, gate, up, dy, form, numbers))                                                                    \
-    X(void, gated_jvp,                                                                                                 \
-      (shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,                              \
-       gated_numbers<double> numbers),                                                                                 \
-      (s, ty, gate, up, tgate, tup, form, numbers))
+      (s, ty, x, w, kind, tx, eps))
 // clang-format on

@@ -5,7 +5,8 @@ namespace RESIDUA_PASS {
 
 // --- the factor of the gate ------------------------------------------------------------------------------------
 //
-// product   a(gate) times a factor, in what the form computes with: only the result may leave the range
+// product   a(gate) times a factor, in what the form computes with: only the result may leave the range. Where the form
+//           is `wide`, it is computed in double and from `exact`
 // exact     a(gate), in double
 // slope     a'(gate), in double
 // passes    where the gradient does
@@ -18,24 +19,20 @@ struct always_passes {
     }
 };
 
-#define RESIDUA_SCALED_FACTOR(name, function)                 \
-    struct name : always_passes {                             \
-        static constexpr bool wide = true;                    \
-        template <class V>                                    \
-        RESIDUA_LANE_INLINE V product(V gate, V factor) const \
-        {                                                     \
-            return value(exact(gate) * factor);               \
-        }                                                     \
-        template <class V>                                    \
-        RESIDUA_LANE_INLINE scaled<V> exact(V gate) const     \
-        {                                                     \
-            return scaled_##function(gate);                   \
-        }                                                     \
-        template <class V>                                    \
-        RESIDUA_LANE_INLINE scaled<V> slope(V gate) const     \
-        {                                                     \
-            return function##_slope(gate);                    \
-        }                                                     \
+#define RESIDUA_SCALED_FACTOR(name, function)                       \
+    template <accuracy A>                                           \
+    struct name : always_passes {                                   \
+        static constexpr bool wide = true;                          \
+        template <class V>                                          \
+        RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const \
+        {                                                           \
+            return scaled_##function<A>(gate);                      \
+        }                                                           \
+        template <class V>                                          \
+        RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const \
+        {                                                           \
+            return function##_slope<A>(gate);                       \
+        }                                                           \
     };
 RESIDUA_SCALED_FACTOR(gelu_factor, gelu)
 RESIDUA_SCALED_FACTOR(gelu_tanh_factor, gelu_tanh)
@@ -50,14 +47,14 @@ struct silu_factor : always_passes {
         return silu_product<A>(gate, factor);
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
     {
-        return scaled_silu(gate);
+        return scaled_silu<A>(gate);
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
     {
-        return silu_slope(gate);
+        return silu_slope<A>(gate);
     }
 };
 
@@ -71,17 +68,17 @@ struct silu_factor_of : always_passes {
     template <class V>
     RESIDUA_LANE_INLINE V product(V gate, V factor, V low = zero<V>()) const
     {
-        return silu_product<A>(gate, V::broadcast(alpha), factor, low);
+        return silu_product<A>(gate, V::broadcast(scalar<V>(alpha)), factor, low);
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
     {
-        return scaled_silu(gate, V::broadcast(alpha));
+        return scaled_silu<A>(gate, V::broadcast(scalar<V>(alpha)));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
     {
-        return silu_slope_at(gate, V::broadcast(alpha));
+        return silu_slope_at<A>(gate, V::broadcast(scalar<V>(alpha)));
     }
 };
 
@@ -94,17 +91,18 @@ struct sigmoid_factor : always_passes {
         return sigmoid_product<A>(gate, factor);
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
     {
-        return scaled_sigmoid(gate);
+        return scaled_sigmoid<A>(gate);
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
     {
-        return sigmoid_slope(gate);
+        return sigmoid_slope<A>(gate);
     }
 };
 
+template <accuracy A>
 struct relu_factor {
     static constexpr bool wide = false;
     template <class V>
@@ -113,14 +111,14 @@ struct relu_factor {
         return relu(gate) * factor;
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
     {
-        return split(relu(gate));
+        return exactly<A>(split(relu(gate)));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> slope(V) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V) const
     {
-        return {V::broadcast(1), zero<V>()};
+        return {exactly<A>(V::broadcast(1)), zero<V>()};
     }
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V gate) const
@@ -151,7 +149,7 @@ struct clamped_factor {
     template <class V>
     RESIDUA_LANE_INLINE V clamped(V gate) const
     {
-        return from_above(gate, V::broadcast(limit));
+        return from_above(gate, V::broadcast(scalar<V>(limit)));
     }
     template <class V, class... Low>
     RESIDUA_LANE_INLINE V product(V gate, V factor, Low... low) const
@@ -159,19 +157,19 @@ struct clamped_factor {
         return inner.product(clamped(gate), factor, low...);
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    RESIDUA_LANE_INLINE auto exact(V gate) const
     {
         return inner.exact(clamped(gate));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    RESIDUA_LANE_INLINE auto slope(V gate) const
     {
         return inner.slope(clamped(gate));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V gate) const
     {
-        return gate <= V::broadcast(limit);
+        return gate <= V::broadcast(scalar<V>(limit));
     }
 };
 
@@ -185,67 +183,82 @@ struct clamped_silu : silu_factor<A> {
     template <class V>
     RESIDUA_LANE_INLINE V product(V gate, V factor) const
     {
-        const V most = V::broadcast(limit);
+        const V most = V::broadcast(scalar<V>(limit));
         return select(most < silu<A>(gate), most * factor, silu_only::product(gate, factor));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
     {
-        return select(passes(gate), silu_only::exact(gate), split(V::broadcast(limit)));
+        return select(passes(gate), silu_only::exact(gate), exactly<A>(split(V::broadcast(scalar<V>(limit)))));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V gate) const
     {
-        return !(V::broadcast(limit) < value(silu_only::exact(gate)));
+        return !(V::broadcast(scalar<V>(limit)) < value(silu_only::exact(gate)));
     }
 };
 
-/// cap tanh(x / cap), which is x itself to the last bit where x / cap could lose bits as a subnormal number.
+/// x / cap in two parts, the second 0 where tanh is 1.
 template <class V>
-RESIDUA_LANE_INLINE V soft_cap(V x, V cap)
-{
-    const V negligible = cap * V::broadcast(sizeof(scalar<V>) == 4 ? scalar<V>(0x1p-13) : scalar<V>(0x1p-28));
-    return select(abs(x) < negligible, x, cap * tanh(x / cap));
-}
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> soft_cap_slope(V x, V cap)
+RESIDUA_LANE_INLINE extended<V> quotient_with_tail(V x, V cap)
 {
     const V quotient = x / cap;
-    return tanh_slope(quotient, finite_tail(fma(-quotient, cap, x) / cap));
+    return {quotient, tail_within_reach(quotient, fma(-quotient, cap, x) / cap)};
+}
+/// cap tanh(x / cap), which is x itself where x / cap could lose bits as a subnormal number.
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> soft_cap(V x, V cap)
+{
+    const auto q = quotient_with_tail(x, cap);
+    const scaled_number<A, V> capped{tanh_with_tail<A>(q), zero<V>()};
+    return select(abs(q.hi) < V::broadcast(0x1p-28), exactly<A>(split(x)), capped * split(cap));
+}
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> soft_cap_slope(V x, V cap)
+{
+    const auto q = quotient_with_tail(x, cap);
+    return tanh_slope<A>(q.hi, q.low);
 }
 
 /// beta tanh(gate / beta) sigmoid(gate)
 template <class T>
 struct soft_capped_factor : always_passes {
     static constexpr bool wide = true;
+    static constexpr accuracy A = accuracy_for<T>;
     T beta;
 
     RESIDUA_LANE_INLINE explicit soft_capped_factor(T cap) : beta{cap} {}
     template <class V>
-    RESIDUA_LANE_INLINE V product(V gate, V factor) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
     {
-        return value(exact(gate) * factor);
+        return scaled_sigmoid<A>(gate) * soft_cap<A>(gate, V::broadcast(scalar<V>(beta)));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> exact(V gate) const
-    {
-        return scaled_sigmoid(gate) * soft_cap(gate, V::broadcast(scalar<V>(beta)));
-    }
-    template <class V>
-    RESIDUA_LANE_INLINE scaled<V> slope(V gate) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
     {
         const V cap = V::broadcast(scalar<V>(beta));
-        return soft_cap_slope(gate, cap) * scaled_sigmoid(gate) + sigmoid_slope(gate) * soft_cap(gate, cap);
+        return soft_cap_slope<A>(gate, cap) * scaled_sigmoid<A>(gate)
+               + sigmoid_slope<A>(gate) * soft_cap<A>(gate, cap);
     }
 };
 
 // --- the factor of up ------------------------------------------------------------------------------------------
+//
+// factor    b(up), rounded once, and low what that takes, if anything
+// exact     b(up), in double
+// slope     b'(up), in double
+// passes    where the gradient does
 
 struct plain_up : always_passes {
     template <class V>
     RESIDUA_LANE_INLINE V factor(V up) const
     {
         return up;
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V up) const
+    {
+        return split(up);
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> slope(V) const
@@ -262,7 +275,12 @@ struct clamped_up {
     template <class V>
     RESIDUA_LANE_INLINE V factor(V up) const
     {
-        return on_both_sides(up, V::broadcast(limit));
+        return on_both_sides(up, V::broadcast(scalar<V>(limit)));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled<V> exact(V up) const
+    {
+        return split(factor(up));
     }
     template <class V>
     RESIDUA_LANE_INLINE scaled<V> slope(V) const
@@ -272,7 +290,7 @@ struct clamped_up {
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V up) const
     {
-        return abs(up) <= V::broadcast(limit);
+        return abs(up) <= V::broadcast(scalar<V>(limit));
     }
 };
 
@@ -282,34 +300,47 @@ struct clamped_up_and_one : clamped_up<T> {
     template <class V>
     RESIDUA_LANE_INLINE V factor(V up) const
     {
-        return clamped_up<T>::factor(up) + V::broadcast(1);
+        return sum(up).hi;
     }
-    /// What the rounding of the sum takes.
     template <class V>
     RESIDUA_LANE_INLINE V low(V up) const
     {
-        const V u = clamped_up<T>::factor(up);
-        const V one = V::broadcast(1);
-        const V sum = u + one;
-        const V of_one = sum - u;
-        return (u - (sum - of_one)) + (one - of_one);
+        return sum(up).low;
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto exact(V up) const
+    {
+        return split(number_of<accuracy_for<T>>(sum(up)));
+    }
+
+private:
+    template <class V>
+    RESIDUA_LANE_INLINE extended<V> sum(V up) const
+    {
+        return exact_sum(clamped_up<T>::factor(up), V::broadcast(1));
     }
 };
 
 template <class T>
 struct soft_capped_up : always_passes {
+    static constexpr accuracy A = accuracy_for<T>;
     T cap;
 
     RESIDUA_LANE_INLINE explicit soft_capped_up(T most) : cap{most} {}
     template <class V>
     RESIDUA_LANE_INLINE V factor(V up) const
     {
-        return soft_cap(up, V::broadcast(scalar<V>(cap)));
+        return value(exact(up));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled<V> slope(V up) const
+    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V up) const
     {
-        return soft_cap_slope(up, V::broadcast(scalar<V>(cap)));
+        return soft_cap<A>(up, V::broadcast(scalar<V>(cap)));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V up) const
+    {
+        return soft_cap_slope<A>(up, V::broadcast(scalar<V>(cap)));
     }
 };
 
@@ -329,7 +360,9 @@ struct gated_of {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
-        if constexpr (requires { f.b.low(up); }) {
+        if constexpr (Form::gate::wide) {
+            return value(f.a.exact(gate) * f.b.exact(up));
+        } else if constexpr (requires { f.b.low(up); }) {
             return f.a.product(gate, f.b.factor(up), f.b.low(up));
         } else {
             return f.a.product(gate, f.b.factor(up));
@@ -343,7 +376,11 @@ struct factor_of_gate {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate) const
     {
-        return f.a.product(gate, V::broadcast(1));
+        if constexpr (Form::gate::wide) {
+            return value(f.a.exact(gate));
+        } else {
+            return f.a.product(gate, V::broadcast(1));
+        }
     }
 };
 template <class Form>
@@ -364,11 +401,22 @@ struct product_of_factors {
     }
 };
 
-/// 0 where the gradient does not pass.
+/// v where m, else 0.
 template <class M, class V>
-RESIDUA_LANE_INLINE scaled<V> masked(M passes, scaled<V> partial)
+RESIDUA_LANE_INLINE V where(M m, V v)
 {
-    return {select(passes, partial.m, zero<V>()), partial.n};
+    return select(m, v, zero<V>());
+}
+template <class M, class V>
+RESIDUA_LANE_INLINE extended<V> where(M m, extended<V> v)
+{
+    return {where(m, v.hi), where(m, v.low)};
+}
+/// 0 where the gradient does not pass.
+template <class M, class V, class N>
+RESIDUA_LANE_INLINE scaled<V, N> masked(M passes, scaled<V, N> partial)
+{
+    return {where(passes, partial.m), partial.n};
 }
 template <class M, class V>
 RESIDUA_LANE_INLINE V nan_where(M bad, V v)
@@ -384,7 +432,7 @@ struct gated_vjp_of {
     RESIDUA_LANE_INLINE two<V> operator()(V gate, V up, V dy) const
     {
         const auto gradient = split(dy);
-        const auto dgate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.factor(up) * gradient);
+        const auto dgate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.exact(up) * gradient);
         const auto dup = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * gradient);
         const auto bad = is_nan(gate) | is_nan(up) | is_nan(dy);
         return {nan_where(bad, value(dgate)), nan_where(bad, value(dup))};
@@ -397,7 +445,7 @@ struct gated_jvp_of {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate, V up, V tgate, V tup) const
     {
-        const auto of_gate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.factor(up) * tgate);
+        const auto of_gate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.exact(up) * tgate);
         const auto of_up = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * tup);
         const auto bad = is_nan(gate) | is_nan(up) | is_nan(tgate) | is_nan(tup);
         return nan_where(bad, value(of_gate + of_up));
@@ -462,9 +510,9 @@ inline void with_form(gated_form form, gated_numbers<T> numbers, const Run& run)
     const T z = numbers.second;
     switch (form) {
         case gated_form::swiglu: return run_with(run, silu_factor<A>{}, plain_up{});
-        case gated_form::geglu: return run_with(run, gelu_factor{}, plain_up{});
-        case gated_form::geglu_tanh: return run_with(run, gelu_tanh_factor{}, plain_up{});
-        case gated_form::reglu: return run_with(run, relu_factor{}, plain_up{});
+        case gated_form::geglu: return run_with(run, gelu_factor<accuracy_for<T>>{}, plain_up{});
+        case gated_form::geglu_tanh: return run_with(run, gelu_tanh_factor<accuracy_for<T>>{}, plain_up{});
+        case gated_form::reglu: return run_with(run, relu_factor<accuracy_for<T>>{}, plain_up{});
         case gated_form::gpt_oss_swiglu:
             return run_with(run, clamped_factor<silu_factor_of<T, A>, T>{x, silu_factor_of<T, A>{z}},
                             clamped_up_and_one<T>{{x}});
@@ -484,15 +532,17 @@ inline void gated(shape s, output y, input gate, input up, gated_form form, gate
     if (tier == accuracy::precise) return with_form<accuracy::precise>(form, numbers, run);
     with_form<accuracy::standard>(form, numbers, run);
 }
+template <class T>
 inline void gated_vjp(shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,
-                      gated_numbers<double> numbers)
+                      gated_numbers<T> numbers)
 {
-    with_form<accuracy::standard>(form, numbers, run_gated_vjp{s, dgate, dup, gate, up, dy});
+    with_form<accuracy_for<T>>(form, numbers, run_gated_vjp{s, dgate, dup, gate, up, dy});
 }
+template <class T>
 inline void gated_jvp(shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,
-                      gated_numbers<double> numbers)
+                      gated_numbers<T> numbers)
 {
-    with_form<accuracy::standard>(form, numbers, run_gated_jvp{s, ty, gate, up, tgate, tup});
+    with_form<accuracy_for<T>>(form, numbers, run_gated_jvp{s, ty, gate, up, tgate, tup});
 }
 
 }  // namespace RESIDUA_PASS

@@ -4,11 +4,26 @@
 
 namespace RESIDUA_PASS {
 
-/// m 2^n with an integer n; m is 0, infinite, NaN, or so near to one that a few of them can be multiplied.
-template <class V>
+/// m 2^n with an integer n; m is a number of lanes V, in one or two parts, and 0, infinite, NaN, or so near to one that a
+/// few of them can be multiplied. Where the first part is infinite, the second says nothing.
+template <class V, class N = V>
 struct scaled {
-    V m, n;
+    N m;
+    V n;
 };
+template <accuracy A, class V>
+using scaled_number = scaled<V, number<A, V>>;
+
+/// What results of type T are computed in so that they are right but for their last rounding.
+template <class T>
+inline constexpr accuracy accuracy_for = sizeof(T) == 4 ? accuracy::standard : accuracy::precise;
+
+/// A constant in every lane.
+template <class V>
+RESIDUA_LANE_INLINE extended<V> broadcast(const extended<double>& c)
+{
+    return {V::broadcast(c.hi), V::broadcast(c.low)};
+}
 
 struct activation_constants {
     // Beyond this e^-x is 0, even times two numbers of any size.
@@ -19,64 +34,66 @@ struct activation_constants {
 
     // Phi(x) = 1/2 + x a(x^2) in the middle, and Phi(x) + x phi(x) = 1/2 + x b(x^2)
     static constexpr double normal_middle_reach = 0.75;
-    static constexpr double normal_middle[] = {
-        0x1.9884533d43651p-2,  -0x1.1058377e2cff9p-4,  0x1.46d0429782705p-7,  -0x1.37403f7c81cd3p-10,
-        0x1.e42b19d22db9p-14,  -0x1.3cebcebfeb028p-17, 0x1.665c8261e672p-21,  -0x1.8a346edcfbd66p-25,
-        0x1.8c9369a5afaedp-27, -0x1.912b946b9dbe2p-27, 0x1.1aaf8dec77e6cp-27, -0x1.5d68440f9f583p-29};
+    static constexpr series<double, 10> normal_middle{
+        -0x1.cbcfd4b11b9e3p-56,
+        {0x1.9884533d43651p-2, -0x1.1058377e2ceep-4, 0x1.46d04297690f4p-7, -0x1.37403f6b9565ep-10,
+         0x1.e42b0d48fd1fcp-14, -0x1.3ce8f8c45494ep-17, 0x1.65899bd295d45p-21, -0x1.620cd776f8bdcp-25,
+         0x1.365eaec80856dp-29, -0x1.b693956283f0bp-34}};
     static constexpr double gelu_slope_middle_reach = 0.5;
-    static constexpr double gelu_slope_middle[] = {
-        0x1.9884533d43651p-1, -0x1.1058377e2cfb8p-2,  0x1.ea3863e33b54bp-5,  -0x1.37403f7a75c07p-7,
-        0x1.2e9af05c094fp-10, -0x1.db629508aa7a4p-14, 0x1.39d494f80705ap-17, -0x1.9bab3bc826553p-21,
-        0x1.120e99d740d1p-22, -0x1.8844a247daeb3p-23};
+    static constexpr series<double, 9> gelu_slope_middle{
+        -0x1.cbcba53530db5p-55,
+        {0x1.9884533d43651p-1, -0x1.1058377e2ceep-2, 0x1.ea3863e31d91bp-5, -0x1.37403f6b8d52dp-7,
+         0x1.2e9ae8458cc33p-10, -0x1.db5d6da6a0b5p-14, 0x1.38d68d320308ap-17, -0x1.618b38cd8e396p-21,
+         0x1.4ab9b93b4abbdp-25}};
 
-    // (1 + t) e^(t^2/2) Phi(-t) in z = (t - 5)/(t + 5)
-    static constexpr double normal_tail[] = {
-        0x1.d8979b0f2b39dp-2,   -0x1.76ff86859eb14p-4, 0x1.fc66cc64a172ep-6,   0x1.47c1d0305492ap-7,
-        -0x1.b08e0007bc0a8p-6,  0x1.92037bab46723p-6,  -0x1.f11aab021e6adp-7,  0x1.ab6d038d85a3ep-8,
-        -0x1.b75f4fc3b2636p-10, 0x1.05719e36c528dp-17, 0x1.7e61ecb03adf2p-13,  -0x1.c1b1c3a9a2c3cp-15,
-        -0x1.4c10747794768p-17, 0x1.3003a9d566a74p-17, -0x1.2bf1ea8b729bcp-24, -0x1.5f3c63aee81bbp-20,
-        0x1.10974066556cep-23,  0x1.a84d3d7d934f1p-23, -0x1.af7c93eb2c28ap-26, -0x1.12f91bd681a8ep-25,
-        0x1.72cb671318b16p-29,  0x1.50341a53c1dccp-28, 0x1.3ccfc70bcbb37p-33,  -0x1.084e9bd21633ap-31,
-        -0x1.7938e4744401cp-34};
-    static constexpr double sqrt_half_over_pi_hi = 0x1.9884533d43651p-2;
-    static constexpr double sqrt_half_over_pi_lo = -0x1.cbc0d30ebfd15p-56;
+    // (1 + t) e^(t^2/2) Phi(-t) in z = (t - 5)/(t + 5), from t = 1/2 on
+    static constexpr series<double, 24> normal_tail{
+        0x1.ca52ba4e07fb7p-56,
+        {0x1.d8979b0f2b39dp-2,   -0x1.76ff86859eb14p-4, 0x1.fc66cc64a13e6p-6,   0x1.47c1d03054979p-7,
+         -0x1.b08e0007b4dfbp-6,  0x1.92037bab46251p-6,  -0x1.f11aab03082f5p-7,  0x1.ab6d038d91249p-8,
+         -0x1.b75f4f809af77p-10, 0x1.05719e0407102p-17, 0x1.7e61e0ba18f9cp-13,  -0x1.c1b1c4201188ap-15,
+         -0x1.4c0da8789ecd4p-17, 0x1.3003b857fd4b6p-17, -0x1.2f7828110ab93p-24, -0x1.5f3dd0b6a7edfp-20,
+         0x1.13997e5ffbdb1p-23,  0x1.a8607836a1869p-23, -0x1.cae1a3f157a1cp-26, -0x1.133ff7b5cae07p-25,
+         0x1.08bd034e5477cp-28,  0x1.5133e79facd6ep-28, -0x1.6fcd12ff8f727p-32, -0x1.09828226ca427p-31}};
+    static constexpr extended<double> sqrt_half_over_pi{0x1.9884533d43651p-2, -0x1.cbc0d30ebfd15p-56};
     // 2 sqrt(2/pi), and 0.044715 of it
-    static constexpr double tanh_form_hi = 0x1.9884533d43651p0;
-    static constexpr double tanh_form_lo = -0x1.cbc0d30ebfd15p-54;
-    static constexpr double tanh_form_cubic_hi = 0x1.2444f2a4d8b4bp-4;
-    static constexpr double tanh_form_cubic_lo = -0x1.6c843a29d1c7p-61;
+    static constexpr extended<double> tanh_form{0x1.9884533d43651p0, -0x1.cbc0d30ebfd15p-54};
+    static constexpr extended<double> tanh_form_cubic{0x1.2444f2a4d8b4bp-4, -0x1.6c843a29d1c7p-61};
 
-    // A derivative f'(x) has one zero; near it f'(zero + d) = d p(d).
+    // A derivative f'(x) has one zero, here in three parts; near it f'(zero + d) = d p(d).
+    struct root {
+        double hi, low, lowest;
+    };
     static constexpr double zero_reach = 0.25;
-    static constexpr double silu_zero_hi = -0x1.474973c84120bp0;
-    static constexpr double silu_zero_lo = -0x1.f8d74bc9ac154p-54;
-    static constexpr double silu_zero[] = {0x1.be1410460527fp-3,   0x1.2c563458cc0adp-3,  0x1.353eb573ca264p-6,
-                                           -0x1.f2d0e32bc3193p-7,  -0x1.b0f82c4953c91p-8, 0x1.098e92c5a9c4dp-13,
-                                           0x1.a2a7ca90163f2p-11,  0x1.8574cee390526p-13, -0x1.5722fd400ee9dp-15,
-                                           -0x1.f2d6e1fe1bd7bp-16, -0x1.8b4caecf5ed3p-19, 0x1.3a45cb601678dp-19,
-                                           0x1.ce4328b103021p-21,  -0x1.a0f89ed0dde08p-27};
+    static constexpr root silu_zero{-0x1.474973c84120bp0, -0x1.f8d74bc9ac154p-54, -0x1.44a50180ba78p-108};
+    static constexpr series<double, 13> near_silu_zero{
+        -0x1.2ac82ca6287bap-58,
+        {0x1.be1410460527fp-3, 0x1.2c563458cc0adp-3, 0x1.353eb573ca475p-6, -0x1.f2d0e32bc32a6p-7,
+         -0x1.b0f82c4996848p-8, 0x1.098e92c8cd69p-13, 0x1.a2a7cb03521e8p-11, 0x1.8574ce1719ee3p-13,
+         -0x1.5723be7236e2p-15, -0x1.f2d6257eec6a9p-16, -0x1.8ab15e28b9725p-19, 0x1.39f5209f94482p-19,
+         0x1.c2440a71641f3p-21}};
     // of silu'', on both sides of 0
-    static constexpr double silu_turn_hi = 0x1.331e23ad9de11p1;
-    static constexpr double silu_turn_lo = 0x1.a9c55ef03c74ap-53;
-    static constexpr double silu_turn[] = {-0x1.76e8b4eb0ea41p-4,  0x1.388203715b23ep-4,  -0x1.706e66bf35db3p-6,
-                                           -0x1.e178d8d238c74p-10, 0x1.fa4e9f738c638p-9,  -0x1.662f848d8ebdcp-10,
-                                           0x1.e2e4aacc9f808p-14,  0x1.94804cb91db25p-14, -0x1.8e0ca1a1a30e8p-15,
-                                           0x1.1af14cd5e4d54p-17,  0x1.5010c97fa4533p-20, -0x1.3f7b25480addep-20,
-                                           0x1.3004e5e7ffc33p-22,  -0x1.5e294fdabfb55p-27};
-    static constexpr double gelu_zero_hi = -0x1.80ead197f00b4p-1;
-    static constexpr double gelu_zero_lo = 0x1.13e74c58cada8p-56;
-    static constexpr double gelu_zero[] = {
-        0x1.b9d98fa5a3215p-2,   0x1.8d9a941de3ac5p-2,   -0x1.2a2ef9bb8535p-6,  -0x1.d2fa4c17c7bdfp-4,
-        -0x1.e408824685bddp-7,  0x1.3e346deee76ecp-6,   0x1.297b9e5c2095ap-8,  -0x1.258a6ccd05c46p-9,
-        -0x1.868217eb6e136p-11, 0x1.86c6d1c1e7bfcp-13,  0x1.6a1dedfd8e3b4p-14, -0x1.7668be95d0ee2p-17,
-        -0x1.42f295cd52029p-17, -0x1.0d969ad2bda66p-23, 0x1.1f913dab937c6p-17, 0x1.2dec58146ce9ap-19};
-    static constexpr double gelu_tanh_zero_hi = -0x1.81429f9e97e4dp-1;
-    static constexpr double gelu_tanh_zero_lo = 0x1.4f523ed77dbdcp-55;
-    static constexpr double gelu_tanh_zero[] = {
-        0x1.b8bacd2c96b91p-2,   0x1.8cd1a2b2fff33p-2,  -0x1.029615edaf9d6p-6, -0x1.d2b773464738dp-4,
-        -0x1.104a83ee541f4p-6,  0x1.427996dc86c2fp-6,  0x1.58c9ee2069517p-8,  -0x1.3d8d64ddbf04cp-9,
-        -0x1.e63fff35124bbp-11, 0x1.14c060e9185ecp-12, 0x1.04d9571aa10b7p-13, -0x1.25bc6fd20776bp-15,
-        -0x1.22d64f34506ccp-16, 0x1.b4f4a90e9afa8p-18, 0x1.15d879de5aafdp-17, -0x1.c1e2d69469fa2p-19};
+    static constexpr root silu_turn{0x1.331e23ad9de11p1, 0x1.a9c55ef03c74ap-53, 0x1.672af2735d856p-110};
+    static constexpr series<double, 13> near_silu_turn{
+        0x1.6f362d47d8188p-58,
+        {-0x1.76e8b4eb0ea41p-4, 0x1.388203715b23ep-4, -0x1.706e66bf36033p-6, -0x1.e178d8d2393dap-10,
+         0x1.fa4e9f742be2fp-9, -0x1.662f848d38f6p-10, 0x1.e2e4a689b1edfp-14, 0x1.94804b5dfe19ep-14,
+         -0x1.8e0bbed4cab2dp-15, 0x1.1af28b6c1f667p-17, 0x1.4ea68c2217d4bp-20, -0x1.4003024273b75p-20,
+         0x1.4bd77bdbdbaefp-22}};
+    static constexpr root gelu_zero{-0x1.80ead197f00b4p-1, 0x1.13e74c58cada8p-56, 0x1.65d4b5b9cdd03p-111};
+    static constexpr series<double, 14> near_gelu_zero{
+        0x1.fc6e52deb7d4p-56,
+        {0x1.b9d98fa5a3215p-2, 0x1.8d9a941de3ac5p-2, -0x1.2a2ef9bb86621p-6, -0x1.d2fa4c17c7c7fp-4,
+         -0x1.e4088244ea995p-7, 0x1.3e346def0e085p-6, 0x1.297b9d6527f21p-8, -0x1.258a6d384d1e2p-9,
+         -0x1.8680e7d248aacp-11, 0x1.86c7eff3305ebp-13, 0x1.6955a8adbaa4dp-14, -0x1.77f52379eba64p-17,
+         -0x1.ffb0bce0fe941p-18, 0x1.9f044fbd54e89p-22}};
+    static constexpr root gelu_tanh_zero{-0x1.81429f9e97e4dp-1, 0x1.4f523ed77dbdcp-55, -0x1.a649fca8ac0e5p-109};
+    static constexpr series<double, 15> near_gelu_tanh_zero{
+        0x1.763a355fa8a98p-56,
+        {0x1.b8bacd2c96b91p-2, 0x1.8cd1a2b2fff32p-2, -0x1.029615edb077cp-6, -0x1.d2b7734646dd1p-4,
+         -0x1.104a83edc0af1p-6, 0x1.427996dbd1afdp-6, 0x1.58c9ed70db9efp-8, -0x1.3d8d6386ca8dfp-9,
+         -0x1.e63f289c66128p-11, 0x1.14bf02549f371p-12, 0x1.049319b313778p-13, -0x1.24f60c53b2dbp-15,
+         -0x1.0b6be9cc9f8bbp-16, 0x1.7a6c9accfbe6fp-18, 0x1.380fe91f4a782p-19}};
 };
 
 // --- numbers with their power of two apart ---------------------------------------------------------------------
@@ -96,40 +113,82 @@ RESIDUA_LANE_INLINE scaled<V> split(V v)
     const auto special = (v == zero<V>()) | !(abs(v) < V::broadcast(__builtin_inf()));
     return {select(special, v, m), select(special, zero<V>(), exponent - bias)};
 }
-
 template <class V>
-RESIDUA_LANE_INLINE scaled<V> operator*(scaled<V> a, scaled<V> b)
+RESIDUA_LANE_INLINE scaled<V, extended<V>> split(extended<V> v)
+{
+    const auto hi = split(v.hi);
+    return {{hi.m, ldexp(v.low, -hi.n)}, hi.n};
+}
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> exactly(scaled<V> v)
+{
+    return {exactly<A>(v.m), v.n};
+}
+
+template <class V, class N, class M>
+RESIDUA_LANE_INLINE scaled<V, N> operator*(scaled<V, N> a, scaled<V, M> b)
 {
     return {a.m * b.m, a.n + b.n};
 }
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> operator*(scaled<V> a, V b)
+template <class V, class N>
+RESIDUA_LANE_INLINE scaled<V, N> operator*(scaled<V, N> a, V b)
 {
     return a * split(b);
 }
 
 template <class V>
-RESIDUA_LANE_INLINE scaled<V> operator+(scaled<V> a, scaled<V> b)
+RESIDUA_LANE_INLINE V leading(V v)
+{
+    return v;
+}
+template <class V>
+RESIDUA_LANE_INLINE V leading(extended<V> v)
+{
+    return v.hi;
+}
+/// A sum in which the first parts may have cancelled.
+template <class V>
+RESIDUA_LANE_INLINE V settled(V sum)
+{
+    return sum;
+}
+template <class V>
+RESIDUA_LANE_INLINE extended<V> settled(extended<V> sum)
+{
+    return ordered_sum(sum.hi, finite_tail(sum.low));
+}
+template <class V, class N>
+RESIDUA_LANE_INLINE scaled<V, N> operator+(scaled<V, N> a, scaled<V, N> b)
 {
     // of a zero the power says nothing
     const V least = V::broadcast(-0x1p20);
-    const V a_n = select(a.m == zero<V>(), least, a.n);
-    const V b_n = select(b.m == zero<V>(), least, b.n);
+    const V a_n = select(leading(a.m) == zero<V>(), least, a.n);
+    const V b_n = select(leading(b.m) == zero<V>(), least, b.n);
     const V n = max(a_n, b_n);
     const V negligible = V::broadcast(-1000);
-    return {a.m * pow2(max(negligible, a_n - n)) + b.m * pow2(max(negligible, b_n - n)), n};
+    return {settled(a.m * pow2(max(negligible, a_n - n)) + b.m * pow2(max(negligible, b_n - n))), n};
 }
 
-/// The number itself, rounded once.
 template <class V>
-RESIDUA_LANE_INLINE V value(scaled<V> a)
+RESIDUA_LANE_INLINE V rounded(V v)
+{
+    return v;
+}
+template <class V>
+RESIDUA_LANE_INLINE V rounded(extended<V> v)
+{
+    return copysign(v.hi + finite_tail(v.low), v.hi);
+}
+/// The number itself, rounded once.
+template <class V, class N>
+RESIDUA_LANE_INLINE V value(scaled<V, N> a)
 {
     const V most = V::broadcast(2000);
-    return ldexp(a.m, max(-most, min(most, a.n)));
+    return ldexp(rounded(a.m), max(-most, min(most, a.n)));
 }
 
-template <class M, class V>
-RESIDUA_LANE_INLINE scaled<V> select(M m, scaled<V> a, scaled<V> b)
+template <class M, class V, class N>
+RESIDUA_LANE_INLINE scaled<V, N> select(M m, scaled<V, N> a, scaled<V, N> b)
 {
     return {select(m, a.m, b.m), select(m, a.n, b.n)};
 }
@@ -143,37 +202,37 @@ RESIDUA_LANE_INLINE V tail_within_reach(V x, V tail)
     return select(abs(x) < V::broadcast(activation_constants::reach), tail, zero<V>());
 }
 
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> scaled_exp(V x, V tail = zero<V>())
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> scaled_exp(V x, V tail = zero<V>())
 {
     const auto e = reduce_exp(x, activation_constants::reach, tail_within_reach(x, tail));
-    return {V::broadcast(1) + e.minus_one, e.n};
+    return {number_of<A>(plus(V::broadcast(1), extended<V>{e.minus_one, e.low})), e.n};
 }
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> exp_slope(V x)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> exp_slope(V x)
 {
-    return scaled_exp(x);
+    return scaled_exp<A>(x);
 }
 
 /// A number of at most about one, as it is seen beside 1.
-template <class V>
-RESIDUA_LANE_INLINE V beside_one(scaled<V> a)
+template <class V, class N>
+RESIDUA_LANE_INLINE N beside_one(scaled<V, N> a)
 {
     return a.m * pow2(max(V::broadcast(-100), a.n));
 }
 
 /// e^-|u| for u + tail
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> decay(V u, V tail)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> decay(V u, V tail)
 {
-    return scaled_exp(-abs(u), select(u < zero<V>(), tail, -tail));
+    return scaled_exp<A>(-abs(u), select(u < zero<V>(), tail, -tail));
 }
 
 /// 1 / (1 + e^-x) = 2^n / d. With e^-x = (1 + m) 2^k: d = 1 + (2^k + m 2^k) for k <= 0, and 1 + (2^-k + m) for k > 0. The
 /// whole number comes last (2 for k = 0, where m is all there is to add), so what is in brackets is small and so is its
 /// rounding.
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> scaled_sigmoid(V x, V tail = zero<V>())
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> scaled_sigmoid(V x, V tail = zero<V>())
 {
     const auto e = reduce_exp(-x, activation_constants::reach, -tail_within_reach(x, tail));
     const V one = V::broadcast(1);
@@ -181,49 +240,72 @@ RESIDUA_LANE_INLINE scaled<V> scaled_sigmoid(V x, V tail = zero<V>())
     const V power = pow2(max(V::broadcast(-100), -abs(e.n)));
     const V factor = select(e.n < zero<V>(), power, one);
     const auto level = e.n == zero<V>();
-    const V added = fma(e.minus_one, factor, select(level, zero<V>(), power));
-    return {one / (select(level, one + one, one) + added), -max(e.n, zero<V>())};
+    const auto added = exact_sum(select(level, zero<V>(), power), e.minus_one * factor);
+    const auto d = plus(select(level, one + one, one), added);
+    const V low = fma(e.low, factor, d.low);
+    const V z = one / d.hi;
+    return {number_of<A>(extended<V>{z, fma(-low, z, fma(-d.hi, z, one)) * z}), -max(e.n, zero<V>())};
 }
 
 /// s (1 - s) = E / (1 + E)^2 with E = e^-|x|: even, and nothing cancels.
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> sigmoid_slope(V x, V tail = zero<V>())
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> sigmoid_slope(V x, V tail = zero<V>())
 {
-    const auto E = decay(x, tail);
-    const V sum = V::broadcast(1) + beside_one(E);
+    const auto E = decay<A>(x, tail);
+    const auto sum = plus(V::broadcast(1), beside_one(E));
     return {E.m / (sum * sum), E.n};
 }
 
-/// 1 - tanh^2 x = 4 E / (1 + E)^2 with E = e^-2|x|
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> tanh_slope(V x, V tail = zero<V>())
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE number<A, V> tanh_with_tail(extended<V> x)
 {
-    const auto quarter = sigmoid_slope(x + x, tail + tail);
-    return {V::broadcast(4) * quarter.m, quarter.n};
+    if constexpr (A == accuracy::precise) {
+        const auto negative = x.hi < zero<V>();
+        const auto y = extended_tanh(x.hi, select(negative, -x.low, x.low));
+        return select(negative, -y, y);
+    } else {
+        return tanh(x.hi);
+    }
+}
+/// 1 - tanh^2 x = 4 E / (1 + E)^2 with E = e^-2|x|
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> tanh_slope(V x, V tail = zero<V>())
+{
+    const auto quarter = sigmoid_slope<A>(x + x, tail + tail);
+    return {quarter.m, quarter.n + V::broadcast(2)};
 }
 
 // --- x s(u): silu and what is like it --------------------------------------------------------------------------
 
 /// The derivative of x s(u): s (1 + w (1 - s)) with w = x du/dx, for u + tail. With E = e^-|u| it is
-/// (1 + E + w E) / (1 + E)^2 for u >= 0, and E (E + (1 + w)) / (1 + E)^2 below.
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> gated_slope(V u, V w, V tail)
+/// (1 + E + w E) / (1 + E)^2 for u >= 0, and E (1 + E + w) / (1 + E)^2 below.
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> gated_slope(V u, V tail, number<A, V> w)
 {
-    const V one = V::broadcast(1);
-    const auto E = decay(u, tail);
-    const V e = beside_one(E);
-    const V sum = one + e;
+    const auto E = decay<A>(u, tail);
+    const auto e = beside_one(E);
+    const auto one = exactly<A>(V::broadcast(1));
+    const auto sum = plus(V::broadcast(1), e);
     const auto negative = u < zero<V>();
-    const V numerator = select(negative, E.m * (e + (one + w)), fma(w, e, sum));
+    const auto numerator = (sum + w * select(negative, one, e)) * select(negative, E.m, one);
     return {numerator / (sum * sum), select(negative, E.n, zero<V>())};
 }
 
-/// d p(d) where d = x - zero is small, else `elsewhere`.
-template <class V, std::size_t N>
-RESIDUA_LANE_INLINE scaled<V> near_zero(V d, const double (&p)[N], scaled<V> elsewhere)
+/// x + tail - root
+template <class V>
+RESIDUA_LANE_INLINE extended<V> from_zero(V x, V tail, const activation_constants::root& root)
 {
-    const scaled<V> near{d * polynomial(d, p), zero<V>()};
-    return select(abs(d) < V::broadcast(activation_constants::zero_reach), near, elsewhere);
+    auto d = ordered_sum(x - V::broadcast(root.hi), tail - V::broadcast(root.low));
+    d.low = d.low - V::broadcast(root.lowest);
+    return d;
+}
+/// d p(d) where d is small, else `elsewhere`.
+template <accuracy A, class V, std::size_t N>
+RESIDUA_LANE_INLINE scaled_number<A, V> near_zero(extended<V> d, const series<double, N>& p,
+                                                  scaled_number<A, V> elsewhere)
+{
+    const scaled_number<A, V> near{polynomial<A>(d.hi, p) * number_of<A>(d), zero<V>()};
+    return select(abs(d.hi) < V::broadcast(activation_constants::zero_reach), near, elsewhere);
 }
 
 /// x between -most and most, a NaN included.
@@ -233,148 +315,153 @@ RESIDUA_LANE_INLINE V within(V x, double most)
     return max(V::broadcast(-most), min(V::broadcast(most), x));
 }
 
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> scaled_silu(V x)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> scaled_silu(V x)
 {
-    return scaled_sigmoid(x) * max(V::broadcast(-activation_constants::reach), x);
+    return scaled_sigmoid<A>(x) * max(V::broadcast(-activation_constants::reach), x);
 }
 /// For x + tail.
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> silu_slope(V x, V tail = zero<V>())
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> silu_slope(V x, V tail = zero<V>())
 {
     using c = activation_constants;
     const V bounded = within(x, c::reach);
-    const V d = (x - V::broadcast(c::silu_zero_hi)) + (tail - V::broadcast(c::silu_zero_lo));
-    return near_zero(d, c::silu_zero, gated_slope(bounded, bounded, tail));
+    const auto w = number_of<A>(extended<V>{bounded, tail_within_reach(x, tail)});
+    const auto elsewhere = gated_slope<A>(bounded, tail, w);
+    return near_zero<A>(from_zero(x, tail, c::silu_zero), c::near_silu_zero, elsewhere);
 }
 
 /// silu'' = s (1 - s) (2 + x (1 - 2 s)): with E = e^-|x| it is E (2 - |x| + E (2 + |x|)) / (1 + E)^3, and even.
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> silu_derivative_slope(V x)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> silu_derivative_slope(V x)
 {
     using c = activation_constants;
     const V size = abs(within(x, c::reach));
     const V two = V::broadcast(2);
-    const auto E = decay(size, zero<V>());
-    const V e = beside_one(E);
-    const V sum = V::broadcast(1) + e;
-    const scaled<V> elsewhere{E.m * fma(e, two + size, two - size) / (sum * sum * sum), E.n};
-    const V d = (abs(x) - V::broadcast(c::silu_turn_hi)) - V::broadcast(c::silu_turn_lo);
-    return near_zero(d, c::silu_turn, elsewhere);
+    const auto E = decay<A>(size, zero<V>());
+    const auto e = beside_one(E);
+    const auto sum = plus(V::broadcast(1), e);
+    const auto numerator = E.m * (number_of<A>(exact_sum(two, -size)) + e * number_of<A>(exact_sum(two, size)));
+    const scaled_number<A, V> elsewhere{numerator / (sum * sum * sum), E.n};
+    return near_zero<A>(from_zero(abs(x), zero<V>(), c::silu_turn), c::near_silu_turn, elsewhere);
 }
 
 /// x s(a x) and its derivative, a > 0.
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> scaled_silu(V x, V a)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> scaled_silu(V x, V a)
 {
     const V ax = a * x;
-    return scaled_sigmoid(ax, fma(a, x, -ax)) * max(V::broadcast(-activation_constants::reach) / a, x);
+    return scaled_sigmoid<A>(ax, fma(a, x, -ax)) * max(V::broadcast(-activation_constants::reach) / a, x);
 }
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> silu_slope_at(V x, V a)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> silu_slope_at(V x, V a)
 {
     const V ax = a * x;
-    return silu_slope(ax, fma(a, x, -ax));
+    return silu_slope<A>(ax, fma(a, x, -ax));
 }
 
 // --- GELU ------------------------------------------------------------------------------------------------------
 
 /// Phi(-t) = e^(-t^2/2) g(t) for t >= 0: the two factors.
-template <class V>
+template <accuracy A, class V>
 struct normal_terms {
     V t;
-    scaled<V> bell;
-    V g;
+    scaled_number<A, V> bell;
+    number<A, V> g;
 };
-template <class V>
-RESIDUA_LANE_INLINE normal_terms<V> normal_tail(V x)
+/// g = h/(1 + t), with h a polynomial in z = (t - 5)/(t + 5) = (s - 10)/s. What the roundings of s and z take is a change
+/// dt of t, and dh/dt = g + (1 + t)(t g - 1/sqrt(2 pi)).
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE normal_terms<A, V> normal_tail(V x)
 {
     using c = activation_constants;
     const V t = min(V::broadcast(c::normal_reach), abs(x));
-    const V square = t * t;
     const V minus_half = V::broadcast(-0.5);
-    const auto bell = scaled_exp(minus_half * square, minus_half * fma(t, t, -square));
-    const V five = V::broadcast(5);
-    const V z = (t - five) / (t + five);
-    return {t, bell, polynomial(z, c::normal_tail) / (V::broadcast(1) + t)};
+    const auto square = exact_product(t, t);
+    const auto bell = scaled_exp<A>(minus_half * square.hi, minus_half * square.low);
+    const auto s = exact_sum(t, V::broadcast(5));
+    const auto next = exact_sum(t, V::broadcast(1));
+    const V both = V::broadcast(1) / (s.hi * next.hi);
+    const V of_next = both * s.hi;
+    const V beyond = s.hi - V::broadcast(10);  // exact
+    const V z = beyond * (both * next.hi);
+    auto h = polynomial<A>(z, c::normal_tail);
+    if constexpr (A == accuracy::precise) {
+        const V dt = fma(fma(-z, s.hi, beyond), V::broadcast(0.1) * s.hi, s.low);
+        const V slope = fma(h.hi, of_next, fma(h.hi, t, -(next.hi * V::broadcast(c::sqrt_half_over_pi.hi))));
+        h.low = fma(dt, slope, h.low);
+    }
+    return {t, bell, quotient(h, number_of<A>(next), of_next)};
 }
 
 /// 1/2 + x p(x^2) where |x| < reach, else `elsewhere`.
-template <class V, std::size_t N>
-RESIDUA_LANE_INLINE scaled<V> in_the_middle(V x, double reach, const double (&p)[N], scaled<V> elsewhere)
+template <accuracy A, class V, std::size_t N>
+RESIDUA_LANE_INLINE scaled_number<A, V> in_the_middle(V x, double reach, const series<double, N>& p,
+                                                      scaled_number<A, V> elsewhere)
 {
     const V bounded = within(x, reach);
-    const scaled<V> middle{fma(bounded, polynomial(bounded * bounded, p), V::broadcast(0.5)), zero<V>()};
-    return select(abs(x) < V::broadcast(reach), middle, elsewhere);
+    const auto middle = plus(V::broadcast(0.5), polynomial<A>(bounded * bounded, p) * bounded);
+    return select(abs(x) < V::broadcast(reach), scaled_number<A, V>{middle, zero<V>()}, elsewhere);
+}
+/// y below zero, 1 - y above.
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> on_either_side(V x, scaled_number<A, V> y)
+{
+    const auto above = plus(V::broadcast(1), -beside_one(y));
+    return select(x < zero<V>(), y, scaled_number<A, V>{above, zero<V>()});
 }
 
 /// x Phi(x) with the normal distribution Phi.
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> scaled_gelu(V x)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> scaled_gelu(V x)
 {
-    const auto n = normal_tail(x);
-    const scaled<V> below{n.bell.m * n.g, n.bell.n};
-    const scaled<V> above{V::broadcast(1) - beside_one(below), zero<V>()};
     using c = activation_constants;
-    const auto normal =
-        in_the_middle(x, c::normal_middle_reach, c::normal_middle, select(x < zero<V>(), below, above));
-    return normal * max(V::broadcast(-c::normal_reach), x);
+    const auto n = normal_tail<A>(x);
+    const auto elsewhere = on_either_side<A>(x, scaled_number<A, V>{n.bell.m * n.g, n.bell.n});
+    return in_the_middle<A>(x, c::normal_middle_reach, c::normal_middle, elsewhere)
+           * max(V::broadcast(-c::normal_reach), x);
 }
 /// Phi(x) + x phi(x)
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> gelu_slope(V x)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> gelu_slope(V x)
 {
     using c = activation_constants;
-    const auto n = normal_tail(x);
-    V rest = fma(-n.t, V::broadcast(c::sqrt_half_over_pi_hi), n.g);
-    rest = fma(-n.t, V::broadcast(c::sqrt_half_over_pi_lo), rest);
-    const scaled<V> below{n.bell.m * rest, n.bell.n};
-    const scaled<V> above{V::broadcast(1) - beside_one(below), zero<V>()};
-    const V d = (x - V::broadcast(c::gelu_zero_hi)) - V::broadcast(c::gelu_zero_lo);
-    const auto elsewhere =
-        in_the_middle(x, c::gelu_slope_middle_reach, c::gelu_slope_middle, select(x < zero<V>(), below, above));
-    return near_zero(d, c::gelu_zero, elsewhere);
+    const auto n = normal_tail<A>(x);
+    const auto rest = n.g + number_of<A>(broadcast<V>(c::sqrt_half_over_pi) * -n.t);
+    const auto elsewhere = on_either_side<A>(x, scaled_number<A, V>{n.bell.m * rest, n.bell.n});
+    return near_zero<A>(from_zero(x, zero<V>(), c::gelu_zero), c::near_gelu_zero,
+                        in_the_middle<A>(x, c::gelu_slope_middle_reach, c::gelu_slope_middle, elsewhere));
 }
 
-/// u + tail = 2 sqrt(2/pi) (x + 0.044715 x^3), and w = x du/dx.
+/// u = 2 sqrt(2/pi) (x + 0.044715 x^3), and w = x du/dx.
 template <class V>
 struct tanh_form_terms {
-    V u, tail, w;
+    extended<V> u, w;
 };
 template <class V>
 RESIDUA_LANE_INLINE tanh_form_terms<V> tanh_form(V unbounded)
 {
     using c = activation_constants;
     const V x = within(unbounded, c::tanh_form_reach);
-    const V linear = V::broadcast(c::tanh_form_hi);
-    const V k = V::broadcast(c::tanh_form_cubic_hi);
-    const V square = x * x;
-    const V cubic = k * square;
-    const V cubic_low =
-        fma(k, square, -cubic) + fma(k, fma(x, x, -square), V::broadcast(c::tanh_form_cubic_lo) * square);
-    // linear + cubic, and what its rounding takes
-    const V p = linear + cubic;
-    const V part = p - linear;
-    const V wrong = (linear - (p - part)) + (cubic - part);
-    const V low = wrong + (cubic_low + V::broadcast(c::tanh_form_lo));
-    const V u = x * p;
-    return {u, fma(x, p, -u) + x * low, fma(x + x, cubic, u)};
+    const auto cubic = broadcast<V>(c::tanh_form_cubic) * exact_product(x, x);
+    const auto u = (broadcast<V>(c::tanh_form) + cubic) * x;
+    return {u, u + cubic * (x + x)};
 }
 
 /// 0.5 x (1 + tanh(u/2)) = x s(u)
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> scaled_gelu_tanh(V x)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> scaled_gelu_tanh(V x)
 {
-    const auto f = tanh_form(x);
-    return scaled_sigmoid(f.u, f.tail) * max(V::broadcast(-activation_constants::tanh_form_reach), x);
+    const auto u = tanh_form(x).u;
+    return scaled_sigmoid<A>(u.hi, u.low) * max(V::broadcast(-activation_constants::tanh_form_reach), x);
 }
-template <class V>
-RESIDUA_LANE_INLINE scaled<V> gelu_tanh_slope(V x)
+template <accuracy A = accuracy::standard, class V>
+RESIDUA_LANE_INLINE scaled_number<A, V> gelu_tanh_slope(V x)
 {
     using c = activation_constants;
     const auto f = tanh_form(x);
-    const V d = (x - V::broadcast(c::gelu_tanh_zero_hi)) - V::broadcast(c::gelu_tanh_zero_lo);
-    return near_zero(d, c::gelu_tanh_zero, gated_slope(f.u, f.w, f.tail));
+    return near_zero<A>(from_zero(x, zero<V>(), c::gelu_tanh_zero), c::near_gelu_tanh_zero,
+                        gated_slope<A>(f.u.hi, f.u.low, number_of<A>(f.w)));
 }
 
 }  // namespace RESIDUA_PASS

@@ -14,6 +14,138 @@ RESIDUA_LANE_INLINE V polynomial(V x, const scalar<V> (&c)[N])
     }
 }
 
+// --- numbers in two parts --------------------------------------------------------------------------------------
+
+/// hi + low, where low is so small that hi is nearly the sum rounded.
+template <class V>
+struct extended {
+    V hi, low;
+};
+
+/// a + b for |a| >= |b|, exactly.
+template <class V>
+RESIDUA_LANE_INLINE extended<V> ordered_sum(V a, V b)
+{
+    const V sum = a + b;
+    return {sum, (a - sum) + b};
+}
+/// a + b, exactly.
+template <class V>
+RESIDUA_LANE_INLINE extended<V> exact_sum(V a, V b)
+{
+    const V sum = a + b;
+    const V of_b = sum - a;
+    return {sum, (a - (sum - of_b)) + (b - of_b)};
+}
+/// a b, exactly unless what is lost is subnormal.
+template <class V>
+RESIDUA_LANE_INLINE extended<V> exact_product(V a, V b)
+{
+    const V product = a * b;
+    return {product, fma(a, b, -product)};
+}
+
+template <class V>
+RESIDUA_LANE_INLINE extended<V> operator-(extended<V> a)
+{
+    return {-a.hi, -a.low};
+}
+template <class V>
+RESIDUA_LANE_INLINE extended<V> operator+(extended<V> a, extended<V> b)
+{
+    const auto sum = exact_sum(a.hi, b.hi);
+    return {sum.hi, sum.low + (a.low + b.low)};
+}
+template <class V>
+RESIDUA_LANE_INLINE extended<V> operator*(extended<V> a, V b)
+{
+    const V product = a.hi * b;
+    return {product, fma(a.low, b, fma(a.hi, b, -product))};
+}
+template <class V>
+RESIDUA_LANE_INLINE extended<V> operator*(extended<V> a, extended<V> b)
+{
+    const V product = a.hi * b.hi;
+    return {product, fma(a.hi, b.low, fma(a.low, b.hi, fma(a.hi, b.hi, -product)))};
+}
+template <class M, class V>
+RESIDUA_LANE_INLINE extended<V> select(M m, extended<V> a, extended<V> b)
+{
+    return {select(m, a.hi, b.hi), select(m, a.low, b.low)};
+}
+
+/// What a function is computed in: V, or to be precise two of them. The functions below make one text of both.
+template <accuracy A, class V>
+using number = std::conditional_t<A == accuracy::precise, extended<V>, V>;
+
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE number<A, V> number_of(extended<V> v)
+{
+    if constexpr (A == accuracy::precise) {
+        return v;
+    } else {
+        return v.hi;
+    }
+}
+/// v itself.
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE number<A, V> exactly(V v)
+{
+    return number_of<A>(extended<V>{v, zero<V>()});
+}
+/// a + b for |a| >= |b|
+template <class V>
+RESIDUA_LANE_INLINE V plus(V a, V b)
+{
+    return a + b;
+}
+template <class V>
+RESIDUA_LANE_INLINE extended<V> plus(V a, extended<V> b)
+{
+    const auto sum = ordered_sum(a, b.hi);
+    return {sum.hi, sum.low + b.low};
+}
+/// a / b, given 1 / b to almost all of its bits.
+template <class V>
+RESIDUA_LANE_INLINE V quotient(V a, V, V reciprocal)
+{
+    return a * reciprocal;
+}
+template <class V>
+RESIDUA_LANE_INLINE extended<V> quotient(extended<V> a, extended<V> b, V reciprocal)
+{
+    const V z = a.hi * reciprocal;
+    return {z, fma(-z, b.low, fma(-z, b.hi, a.hi) + a.low) * reciprocal};
+}
+template <class V>
+RESIDUA_LANE_INLINE extended<V> operator/(extended<V> a, extended<V> b)
+{
+    return quotient(a, b, V::broadcast(1) / b.hi);
+}
+
+/// The coefficients of a polynomial, of which c[0] lacks `low`.
+template <class T, std::size_t N>
+struct series {
+    T low;
+    T c[N];
+};
+
+/// c[0] + low + c[1] x + ..., where c[0] is the largest term by far.
+template <accuracy A, class V, std::size_t N>
+RESIDUA_LANE_INLINE number<A, V> polynomial(V x, const series<scalar<V>, N>& p)
+{
+    const V first = V::broadcast(p.c[0]);
+    const V others = polynomial<1>(x, p.c);
+    if constexpr (A == accuracy::precise) {
+        const auto sum = plus(first, exact_product(x, others));
+        return {sum.hi, sum.low + V::broadcast(p.low)};
+    } else {
+        return fma(x, others, first);
+    }
+}
+
+// --- exp and log -----------------------------------------------------------------------------------------------
+
 template <class T>
 struct constants;
 
@@ -95,7 +227,9 @@ RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<sca
     const V square = r * r;
     const V half_and_more = fma(r, s, V::broadcast(T(0.5)));
     const V minus_one = fma(square, half_and_more, r);
-    const V r_low = fma(n, V::broadcast(-c::ln2_lo), exact - without_tail) + ((without_tail - r) + tail);
+    V r_low = fma(n, V::broadcast(-c::ln2_lo), exact - without_tail) + ((without_tail - r) + tail);
+    // e^(r + r_low) is e^r + r_low e^r
+    if constexpr (sizeof(T) == 8) r_low = fma(r_low, minus_one, r_low);
     const V low = (r - minus_one) + fma(square, half_and_more, r_low);
     return {minus_one, low, n, r, s};
 }
@@ -153,25 +287,29 @@ RESIDUA_LANE_INLINE V standard_tanh(V x)
     return copysign(base + numerator / fma(k, E, k + k), x);
 }
 
-/// The same quotient with all but its last rounding made good.
+/// The same quotient with all but its last rounding made good, for |x| + tail.
 template <class V>
-RESIDUA_LANE_INLINE V precise_tanh(V x)
+RESIDUA_LANE_INLINE extended<V> extended_tanh(V x, V tail = zero<V>())
 {
-    using T = scalar<V>;
     const V one = V::broadcast(1);
     const V two = V::broadcast(2);
-    // where x^3 is not seen, and could be subnormal
-    const V negligible = V::broadcast(sizeof(T) == 4 ? T(0x1p-14) : T(0x1p-29));
-    const V magnitude = min(V::broadcast(constants<T>::tanh_most), abs(x));
-    const auto e = reduce_exp(magnitude + magnitude);
+    const V magnitude = min(V::broadcast(constants<scalar<V>>::tanh_most), abs(x));
+    const auto e = reduce_exp(magnitude + magnitude, constants<scalar<V>>::exp_reach, tail + tail);
     const V power = pow2(e.n);
     const V E = fma(e.minus_one, power, power - one);
     const V E_low = fma(power, e.low, fma(e.minus_one, power, (power - one) - E));
     const V D = E + two;
     const V D_low = (min(E, two) - (D - max(E, two))) + E_low;
-    const V q = E / D;
-    const V rest = fma(-q, D, E) + fma(-q, D_low, E_low);
-    return select(abs(x) < negligible, x, copysign(q + rest / D, x));
+    return extended<V>{E, E_low} / extended<V>{D, D_low};
+}
+template <class V>
+RESIDUA_LANE_INLINE V precise_tanh(V x)
+{
+    using T = scalar<V>;
+    // where x^3 is not seen, and could be subnormal
+    const V negligible = V::broadcast(sizeof(T) == 4 ? T(0x1p-14) : T(0x1p-29));
+    const auto y = extended_tanh(x);
+    return select(abs(x) < negligible, x, copysign(y.hi + y.low, x));
 }
 
 template <accuracy A = accuracy::standard, class V>
