@@ -29,8 +29,8 @@
 /// output.
 /// Error of y, over the whole range and subnormal results included: at most 2 ulp, precise 1 ulp; `geglu`, `geglu_tanh` and
 /// `situ_glu` 1 ulp either way.
-/// Error of gradients: at most 1 ulp, next to a zero of a' too. For the sum in a JVP, and for dgate of `situ_glu`, which is
-/// one too: 2 ulp of the largest term (measured: 1 in float, 1.4 in double).
+/// Error of gradients: at most 1 ulp, next to a zero of a' too; of the sum in a JVP, and of dgate of `situ_glu`, which is one
+/// too: 1 ulp of the sum or of its largest term, whichever is larger.
 /// How they were measured over every float: docs, Accuracy.
 #if !defined(RESIDUA_SWIGLU_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
