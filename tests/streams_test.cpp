@@ -594,7 +594,8 @@ TYPED_TEST(streams, a_sum_out_of_range_leaves_its_neighbours_alone)
             std::vector<T> y(to * n);
             api::mix_streams(as_rows(y, to), c, as_rows(beside, from));
             for (std::size_t e = 0; e < y.size(); ++e) {
-                if (e % n != at) ASSERT_EQ(y[e], right[e]) << "element " << e << " beside " << at;
+                if (e % n == at) continue;
+                ASSERT_EQ(y[e], right[e]) << "element " << e << " beside " << at;
             }
         }
     }
