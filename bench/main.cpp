@@ -27,6 +27,8 @@ struct settings {
     double seconds = 240;
     int repetitions = 9;
     std::string output;
+    std::string only;
+    int calls = 1;
     std::vector<std::string> of_google_benchmark;
 };
 
@@ -66,6 +68,21 @@ std::size_t count_of_faults(const std::vector<measurement>& all)
     return faults;
 }
 
+/// Nothing but the calls, for a tool that counts instructions: the difference of two numbers of calls.
+int call_only(const std::vector<measurement>& all, const settings& s)
+{
+    for (const measurement& m : all) {
+        if (name_of(m) != s.only) continue;
+        operands memory{*m.what, m.who->element, m.columns, place_of(m, s.chosen)};
+        if (m.who->prepare != nullptr) m.who->prepare();
+        for (int i = 0; i < s.calls; ++i) m.who->run(memory.next());
+        fmt::print("{} calls of {} rows\n", s.calls, memory.current().rows);
+        return 0;
+    }
+    fmt::print(stderr, "residua_bench: there is no measurement of the name '{}'\n", s.only);
+    return 2;
+}
+
 int run(const char* program, const settings& s)
 {
     auto left_out = collect();
@@ -73,6 +90,7 @@ int run(const char* program, const settings& s)
     if (!left_out.empty()) fmt::print(stderr, "left out: {}\n", fmt::join(left_out, ", "));
 
     const auto all = measurements(s.chosen);
+    if (!s.only.empty()) return call_only(all, s);
     if (count_of_faults(all) > 0) return 1;
 
     for (const measurement& m : all) {
@@ -135,6 +153,10 @@ int main(int argc, char** argv)
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_option("--output", s.output, "A file for the measurements, in JSON");
+    app.add_option("--only", s.only, "Only call this one, and measure nothing: for callgrind or perf");
+    app.add_option("--calls", s.calls, "How often --only calls it")
+        ->check(CLI::Range(1, 1 << 30))
+        ->capture_default_str();
     app.allow_extras();
     try {
         app.parse(argc, argv);
