@@ -90,7 +90,7 @@ measured read(const std::string& path)
             // newer versions of Google Benchmark append what was asked for
             const auto [known, is_new] = index.emplace(name, all.samples.size());
             if (is_new) all.samples.push_back({parsed(name), b.at("label").get<std::string>(), {}});
-            all.samples[known->second].ns.push_back(b.at("ns_per_row").get<double>());
+            all.samples[known->second].ns.push_back(1e9 * b.at("per_row").get<double>());
         }
     } catch (const nlohmann::json::exception& e) {
         throw failure(fmt::format("{}: {}", path, e.what()));
