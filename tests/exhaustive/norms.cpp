@@ -55,7 +55,7 @@ std::vector<float> row_of(distribution d, std::size_t n, int exponent, std::uint
             case distribution::alternating: v = j % 2 == 0 ? size : -size; break;
             case distribution::constant: v = size; break;
         }
-        const double most = std::numeric_limits<float>::max();
+        const double most = static_cast<double>(std::numeric_limits<float>::max());
         x[j] = static_cast<float>(std::clamp(std::ldexp(v, exponent), -most, most));
     }
     return x;
@@ -83,11 +83,11 @@ moments moments_of(const std::vector<float>& x, bool centered)
     moments m{0, 0};
     const auto n = static_cast<long double>(x.size());
     if (centered) {
-        for (const float e : x) m.mean += e;
+        for (const float e : x) m.mean += static_cast<long double>(e);
         m.mean /= n;
     }
     for (const float e : x) {
-        const long double d = e - m.mean;
+        const long double d = static_cast<long double>(e) - m.mean;
         m.mean_square += d * d;
     }
     m.mean_square /= n;
