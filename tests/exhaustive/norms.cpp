@@ -117,7 +117,7 @@ worst_row measure_row(std::size_t n, distribution d, int exponent, float eps, st
     worst_row worst;
     worst.rows = 1;
     for (std::size_t j = 0; j < n; ++j) {
-        const auto normal = static_cast<double>((x[j] - m.mean) * r);
+        const auto normal = static_cast<double>((static_cast<long double>(x[j]) - m.mean) * r);
         const double exact = normal * static_cast<double>(w[j]);
         const double distance = std::abs(static_cast<double>(y[j]) - exact);
         double error = distance / unit_of(exact);
