@@ -1575,7 +1575,7 @@ TYPED_TEST(norms, a_gradient_of_one_part_is_that_of_rms_norm)
     }
 }
 
-TYPED_TEST(norms, a_sum_that_one_lane_has_an_eighth_of_is_that_of_double)
+TYPED_TEST(norms, a_sum_that_one_lane_has_a_quarter_of_is_that_of_double)
 {
     using S = TypeParam;
     reference::random random{37};

@@ -101,7 +101,7 @@ concept channel_weight = requires(const W& w) { local::channels(w); };
 ///
 /// Error: at most 2.5 ulp in float (tested for rows of six distributions and all magnitudes to 2^20 elements; 4.5 can be
 /// proven) and 4.5 ulp in double (tested, rows to 4097), wherever x r is a normal number, for every finite row. Squares of
-/// float are added up in pairs, eight to a lane, and those sums in double; where one lane has an eighth of the sum, so that
+/// float are added up in pairs, eight to a lane, and those sums in double; where one lane has a quarter of the sum, so that
 /// its roundings are not lost among others, all is done again in double. r is computed in double, and a row whose squares
 /// leave the range of its type is scaled by a power of two. With eps = 0, y(c x) = y(x) to the bit for powers of two c, as
 /// long as c x is exact. 1 + w is formed in what the norm computes with.

@@ -57,7 +57,7 @@ inline int exponent_to_one(double x)
 /// Where a sum of squares can be trusted, per element: above `least` what underflow takes is not seen, below `most`
 /// nothing has overflowed. A row that is scaled has its largest element near 2^scaled_to: far from the end where the
 /// squares overflow, and so far from the other that a small element keeps its bits wherever x r is a normal number.
-inline constexpr double largest_share_of_lane = 0.125;
+inline constexpr double largest_share_of_lane = 0.25;
 
 template <class T>
 struct square_range;
