@@ -583,7 +583,7 @@ TYPED_TEST(norms, alignment_changes_no_bit)
 {
     using T = TypeParam;
     reference::random random{37};
-    for (const auto n : lengths{5, 100, 301}) {
+    for (const auto n : lengths{5, 100, 301, 4099}) {
         const auto x = random.row<T>(n);
         const auto w = random.row<T>(n);
         std::vector<T> y(n);
@@ -595,6 +595,42 @@ TYPED_TEST(norms, alignment_changes_no_bit)
             std::ranges::fill(out.view(), T(0));
             api::rms_norm(out.view(), in.view(), weight.view(), {.eps = T(1e-6)});
             EXPECT_TRUE(ulp::all_same_bits(out.view(), y)) << "shift " << shift;
+        }
+    }
+}
+
+// Where stores and loads agree modulo 4 KiB, a walk begins at the other end.
+TYPED_TEST(norms, the_distance_of_operands_changes_no_bit)
+{
+    using T = TypeParam;
+    reference::random random{39};
+    constexpr std::size_t page = 4096 / sizeof(T);
+    for (const auto n : lengths{33, 700, 4100}) {
+        const auto x = random.row<T>(n);
+        const auto w = random.row<T>(n);
+        std::vector<T> normed(n), gated(n), summed(n), of_sum(n);
+        api::rms_norm(normed, x, w, {.eps = T(1e-6)});
+        api::swiglu(gated, x, w);
+        summed = w;
+        api::add_rms_norm(of_sum, summed, x, w, {.eps = T(1e-6)});
+        const std::size_t room = (n / page + 2) * page;
+        std::vector<T> memory(4 * room);
+        for (const std::size_t of_w : {0 * page, page / 8, page / 2, 7 * page / 8}) {
+            for (const std::size_t of_y :
+                 {std::size_t{0}, std::size_t{3}, page / 8, page / 2 + 1, 15 * page / 16}) {
+                const std::span<T> in(memory.data(), n), weight(memory.data() + room + of_w, n),
+                    out(memory.data() + 2 * room + of_y, n), sum(memory.data() + 3 * room + of_w, n);
+                std::ranges::copy(x, in.begin());
+                std::ranges::copy(w, weight.begin());
+                std::ranges::copy(w, sum.begin());
+                api::rms_norm(out, in, weight, {.eps = T(1e-6)});
+                EXPECT_TRUE(ulp::all_same_bits(out, normed)) << n << ' ' << of_w << ' ' << of_y;
+                api::swiglu(out, in, weight);
+                EXPECT_TRUE(ulp::all_same_bits(out, gated)) << n << ' ' << of_w << ' ' << of_y;
+                api::add_rms_norm(out, sum, in, weight, {.eps = T(1e-6)});
+                EXPECT_TRUE(ulp::all_same_bits(out, of_sum)) << n << ' ' << of_w << ' ' << of_y;
+                EXPECT_TRUE(ulp::all_same_bits(sum, summed)) << n << ' ' << of_w << ' ' << of_y;
+            }
         }
     }
 }

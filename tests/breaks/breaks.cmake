@@ -129,10 +129,17 @@ residua_break("an interleaved operand is read as if it were not" kernels/drivers
     [==[static_cast<const S*>(s.self) + j * s.step;]==] [==[static_cast<const S*>(s.self) + j;]==]
     "ffn_test operations_test")
 residua_break("an output is cleared before its inputs are read" kernels/drivers.inc.hpp
-    [==[    for (std::size_t j = 0; j < n; j += step) put(op(load<V>(x[I] + j)...), j, y);]==]
-    [==[    for (std::size_t j = 0; j < n; ++j) y[0][j] = T(0);
-    for (std::size_t j = 0; j < n; j += step) put(op(load<V>(x[I] + j)...), j, y);]==]
+    [==[    std::size_t j = down ? n - step : 0;]==]
+    [==[    for (std::size_t k = 0; k < n; ++k) y[0][k] = T(0);
+    std::size_t j = down ? n - step : 0;]==]
     "operations_test kernels_test")
+residua_break("a long row loses what comes before its first line" kernels/drivers.inc.hpp
+    [==[part_of_vector<T, Out, In>(f, op, 0, first, out, in);]==] [==[(void)first;]==]
+    "kernels_test operations_test norms_test")
+residua_break("a walk from the end skips the beginning" kernels/drivers.inc.hpp
+    [==[for (std::size_t left = n / step; left > 0; --left, j += next)]==]
+    [==[for (std::size_t left = n / step - (down && n > step ? 1 : 0); left > 0; --left, j += next)]==]
+    "kernels_test operations_test norms_test")
 residua_break("the second output of a block is not written back" kernels/drivers.inc.hpp
     [==[if (y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);]==]
     [==[if (i == 0 && y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);]==]

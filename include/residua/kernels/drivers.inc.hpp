@@ -205,6 +205,16 @@ RESIDUA_OUT_OF_LINE void part_of_vector(memory_operation<T> f, const void* op, s
     for (std::size_t i = 0; i < Out; ++i) __builtin_memcpy(out[i] + j, written[i], rest * sizeof(T));
 }
 
+/// The elements before the first line of the cache, for a row so long that it does not stay in the nearest one. In a
+/// shorter row it is the loads, of all inputs, that had better be aligned.
+template <class T>
+inline std::size_t before_first_line(const T* y, std::size_t n)
+{
+    constexpr std::size_t line = 64, long_row = 16384 / sizeof(T);
+    if (n < long_row) return 0;
+    return (line - reinterpret_cast<std::uintptr_t>(y) % line) % line / sizeof(T);
+}
+
 /// Calls f for n elements in memory.
 template <class T, std::size_t Out, std::size_t In>
 inline void in_vectors(memory_operation<T> f, const void* op, std::size_t n, T* const* out, const T* const* in)
@@ -213,7 +223,19 @@ inline void in_vectors(memory_operation<T> f, const void* op, std::size_t n, T* 
     if (n > rest) f(op, n - rest, out, in);
     if (rest > 0) part_of_vector<T, Out, In>(f, op, n - rest, rest, out, in);
 }
-
+/// The same, after the `first` elements, with which the output comes to the beginning of a line: a store across two lines
+/// takes as long as two.
+template <class T, std::size_t Out, std::size_t In>
+RESIDUA_OUT_OF_LINE void in_lines(memory_operation<T> f, const void* op, std::size_t first, std::size_t n,
+                                  T* const* out, const T* const* in)
+{
+    T* out_pointers[Out];
+    const T* in_pointers[In];
+    for (std::size_t i = 0; i < Out; ++i) out_pointers[i] = out[i] + first;
+    for (std::size_t i = 0; i < In; ++i) in_pointers[i] = in[i] + first;
+    part_of_vector<T, Out, In>(f, op, 0, first, out, in);
+    in_vectors<T, Out, In>(f, op, n - first, out_pointers, in_pointers);
+}
 /// Calls f for block after block.
 template <class T, std::size_t Out, std::size_t In>
 RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std::size_t n, const sink<T> (&y)[Out],
@@ -306,7 +328,9 @@ inline void walk(memory_operation<T> f, const void* op, std::size_t n, const sin
     T* out_pointers[Out];
     const T* in_pointers[In];
     if (all_direct(in, in_pointers) && all_direct(y, out_pointers)) {
-        in_vectors<T, Out, In>(f, op, n, out_pointers, in_pointers);
+        const std::size_t first = before_first_line(out_pointers[0], n);
+        if (first == 0) return in_vectors<T, Out, In>(f, op, n, out_pointers, in_pointers);
+        in_lines<T, Out, In>(f, op, first, n, out_pointers, in_pointers);
     } else {
         walk_blocks(f, op, n, y, in);
     }
@@ -331,6 +355,30 @@ RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j, T* const (&y)[2])
     store(y[0] + j, v.first);
     store(y[1] + j, v.second);
 }
+/// Whether an operation reads what a sum has just read: then the end of a long row is what the cache still holds.
+template <class Op>
+inline constexpr bool reads_again = requires { Op::reads_again; };
+
+/// Which end of a row to begin with, which no result depends on. A load has to wait for an earlier store that is not yet
+/// in the cache where their addresses agree modulo 4 KiB: upwards for stores to just behind it, downwards for those to just
+/// ahead. So the walk takes the better end unless an input lies close in that direction, and only in that.
+template <class T, std::size_t Out, std::size_t In>
+inline bool begins_at_end(bool better, T* const (&out)[Out], const T* const (&in)[In])
+{
+    constexpr std::uintptr_t page = 4096, close = 1024;
+    std::uintptr_t upwards = page, downwards = page;
+    for (std::size_t o = 0; o < Out; ++o) {
+        for (std::size_t i = 0; i < In; ++i) {
+            const auto ahead =
+                (reinterpret_cast<std::uintptr_t>(out[o]) - reinterpret_cast<std::uintptr_t>(in[i])) % page;
+            if (ahead == 0) continue;
+            upwards = ahead < upwards ? ahead : upwards;
+            downwards = page - ahead < downwards ? page - ahead : downwards;
+        }
+    }
+    return better ? downwards >= close || downwards >= upwards : upwards < close && upwards < downwards;
+}
+
 /// out[j] = op(in[j]...) for whole vectors in memory. The inputs of a vector are read before its output is written, so an output may be an
 /// input. The operation and the pointers are copies, which no store can seem to change.
 template <class Op, class T, std::size_t... O, std::size_t... I>
@@ -341,7 +389,10 @@ inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* co
     constexpr std::size_t step = V::size;
     T* const y[] = {out[O]...};
     const T* const x[] = {in[I]...};
-    for (std::size_t j = 0; j < n; j += step) put(op(load<V>(x[I] + j)...), j, y);
+    const bool down = begins_at_end(reads_again<Op>, y, x);
+    const std::size_t next = down ? std::size_t{0} - step : step;
+    std::size_t j = down ? n - step : 0;
+    for (std::size_t left = n / step; left > 0; --left, j += next) put(op(load<V>(x[I] + j)...), j, y);
 }
 template <class Op, class T, std::size_t Out, std::size_t In>
 inline void map_erased(const void* op, std::size_t n, T* const* out, const T* const* in)

@@ -57,6 +57,7 @@ inline channel_factors<T> channels(const input& w, norm_weight kind)
 
 template <class T>
 struct rms_norm_of {
+    static constexpr bool reads_again = true;
     T r, offset;
 
     template <class V>
@@ -94,6 +95,7 @@ struct to_row {
 /// op, and then an operation on its result that has more operands of its own, which come first.
 template <class Op, class Then, std::size_t More>
 struct followed {
+    static constexpr bool reads_again = true;
     Op op;
     Then then;
 
@@ -198,6 +200,7 @@ struct add_product_with_x {
 
 template <factors When, class T>
 struct rms_norm_jacobian_of {
+    static constexpr bool reads_again = true;
     T r, mean, offset;
     int out_exponent, factor_exponent;
 
