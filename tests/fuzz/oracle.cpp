@@ -89,7 +89,7 @@ void add_gradients(table& all, const std::string& name, function slope)
         const number s = slope(x[0]);
         return std::array{number{s.value * x[1], s.terms * std::abs(x[1])}};
     };
-    for (const char* const of : {"_vjp", "_jvp"}) all[name + of] = elementwise<2, 1>(f, 8, 8);
+    for (const char* const of : {"_vjp", "_jvp"}) all[name + of] = elementwise<2, 1>(f, 8, 2);
 }
 
 /// A gated activation y = a(gate) b(up), or y = a(x) b(gate): the factors and their derivatives.
@@ -116,7 +116,7 @@ void add_gated(table& all, const std::string& name, gated f)
             return std::array{number{a_slope.value * b.value * x[2], a_slope.terms * b.terms * dy},
                               number{a.value * b_slope.value * x[2], a.terms * b_slope.terms * dy}};
         },
-        8, 8);
+        8, 2);
     auto jvp = elementwise<4, 1>(
         [f](const auto& x) {
             const auto [a, a_slope, b, b_slope] =
@@ -125,7 +125,7 @@ void add_gated(table& all, const std::string& name, gated f)
                 number{a_slope.value * b.value * x[2] + a.value * b_slope.value * x[3],
                        a_slope.terms * b.terms * std::abs(x[2]) + a.terms * b_slope.terms * std::abs(x[3])}};
         },
-        8, 8);
+        8, 2);
     // the bound is that of the terms
     const auto of_terms = [](oracle& o) {
         o.row = [inner = std::move(o.row)](const rows_in& in, rows_out& out, bool in_double) {
@@ -161,9 +161,9 @@ table make_elementwise()
     all["relu"] = unary([](wide x) { return number{reference::relu(x)}; }, 0, 0);
     all["convert"] = unary(same, 0, 0);
     all["cos_2pi"] = unary([](wide x) { return number{reference::cos_2pi(x)}; }, 2, 2);
-    all["gelu"] = unary(gelu, 4, 4);
-    all["gelu_tanh"] = unary(gelu_tanh, 4, 4);
-    all["silu_derivative"] = unary(silu_slope, 8, 8);
+    all["gelu"] = unary(gelu, 4, 2);
+    all["gelu_tanh"] = unary(gelu_tanh, 4, 2);
+    all["silu_derivative"] = unary(silu_slope, 8, 2);
     add_gradients(all, "exp", exp_slope);
     add_gradients(all, "tanh", tanh_slope);
     add_gradients(all, "sigmoid", sigmoid_slope);
@@ -205,8 +205,8 @@ table make_elementwise()
     add_gated(all, "swiglu", {[](wide g) { return number{reference::silu(g)}; }, silu_slope, same, one, 2, 2});
     all["swiglu, precise"] = all["swiglu"];
     all["swiglu, precise"].bound = all["swiglu, precise"].bound_of_doubles = 1;
-    add_gated(all, "geglu", {gelu, gelu_slope, same, one, 4, 4});
-    add_gated(all, "geglu_tanh", {gelu_tanh, gelu_tanh_slope, same, one, 4, 4});
+    add_gated(all, "geglu", {gelu, gelu_slope, same, one, 4, 2});
+    add_gated(all, "geglu_tanh", {gelu_tanh, gelu_tanh_slope, same, one, 4, 2});
     add_gated(all, "reglu", {[](wide g) { return number{reference::relu(g)}; }, relu_slope, same, one, 2, 2});
     add_gated(all, "sigmoid_gate",
               {same, one, [](wide g) { return number{reference::sigmoid(g)}; }, sigmoid_slope, 2, 2});
@@ -240,7 +240,7 @@ table make_elementwise()
                    return number{cap + gate, (std::abs(cap) + std::abs(gate)) * (1 + bounded(g))};
                },
                [](wide u) { return capped(25 * std::tanh(u / 25), u); },
-               [](wide u) { return capped(reference::tanh_derivative(u / 25), u); }, 8, 8, true});
+               [](wide u) { return capped(reference::tanh_derivative(u / 25), u); }, 8, 2, true});
     return all;
 }
 
