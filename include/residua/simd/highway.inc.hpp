@@ -76,6 +76,25 @@ struct reg {
                          half_tag{}, static_cast<std::uint16_t*>(p));
 #endif
     }
+
+    // Elsewhere Highway converts by itself, and rounds otherwise.
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)) || HWY_ARCH_ARM_A64
+    using float16_tag = hn::Rebind<hwy::float16_t, tag<T>>;
+    RESIDUA_LANE_INLINE static reg load_float16(const void* p)
+        requires std::is_same_v<T, float>
+    {
+        const auto half = hn::LoadU(half_tag{}, static_cast<const std::uint16_t*>(p));
+        return {hn::PromoteTo(tag<T>{}, hn::BitCast(float16_tag{}, half))};
+    }
+    RESIDUA_LANE_INLINE void store_float16(void* p) const
+        requires std::is_same_v<T, float>
+    {
+        const auto half = hn::BitCast(half_tag{}, hn::DemoteTo(float16_tag{}, v));
+        const auto sign = hn::Set(half_tag{}, std::uint16_t{0x8000});
+        const auto magnitude = hn::Min(hn::AndNot(sign, half), hn::Set(half_tag{}, std::uint16_t{0x7e00}));
+        hn::StoreU(hn::Or(magnitude, hn::And(sign, half)), half_tag{}, static_cast<std::uint16_t*>(p));
+    }
+#endif
 };
 
 template <class T>

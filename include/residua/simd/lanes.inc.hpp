@@ -24,6 +24,8 @@
 //   U::load_16_bit(p), U::load_16_bit(p, n)   of lanes of std::uint32_t: 16-bit elements of any type, the upper half of a
 //                           lane zero; otherwise as load
 //   u.store_16_bit(p), u.store_16_bit(p, n)   the lower half of each lane; otherwise as store
+//   V::load_float16(p), v.store_float16(p)   of lanes of float, and only where the CPU converts: through float16 as below, a
+//                           NaN stored with its sign as 0x7e00
 //   widen(v)                f32x16 to two f64x8 side by side, exact
 //   narrow(w)               the reverse, rounded to nearest even
 //
@@ -273,6 +275,13 @@ RESIDUA_LANE_INLINE bits_of<V> to_float16(V v)
     return to_bits(h) | sign;
 }
 
+/// Vectors whose CPU converts to and from float16; elsewhere it is done as above.
+template <class V>
+concept converts_float16 = requires(V v, void* p, const void* q) {
+    { V::load_float16(q) } -> std::same_as<V>;
+    v.store_float16(p);
+};
+
 /// The first n lanes from memory of any storage type (all of them without n), zero in the rest.
 template <class V>
 RESIDUA_LANE_INLINE V load(const scalar<V>* p)
@@ -319,6 +328,8 @@ RESIDUA_LANE_INLINE V load(const float16* p)
 {
     if constexpr (std::is_same_v<V, f64x16>) {
         return widen(load<f32x16>(p));
+    } else if constexpr (converts_float16<V>) {
+        return V::load_float16(p);
     } else {
         return from_float16<V>(bits_of<V>::load_16_bit(p));
     }
@@ -328,6 +339,10 @@ RESIDUA_LANE_INLINE V load(const float16* p, int n)
 {
     if constexpr (std::is_same_v<V, f64x16>) {
         return widen(load<f32x16>(p, n));
+    } else if constexpr (converts_float16<V>) {
+        std::uint16_t first[V::size] = {};
+        copy_16_bit(first, p, n);
+        return V::load_float16(first);
     } else {
         return from_float16<V>(bits_of<V>::load_16_bit(p, n));
     }
@@ -399,12 +414,22 @@ RESIDUA_LANE_INLINE void store(bfloat16* p, V v, int n)
 template <class V>
 RESIDUA_LANE_INLINE void store(float16* p, V v)
 {
-    to_float16(as_float(v)).store_16_bit(p);
+    if constexpr (converts_float16<f32x16>) {
+        as_float(v).store_float16(p);
+    } else {
+        to_float16(as_float(v)).store_16_bit(p);
+    }
 }
 template <class V>
 RESIDUA_LANE_INLINE void store(float16* p, V v, int n)
 {
-    to_float16(as_float(v)).store_16_bit(p, n);
+    if constexpr (converts_float16<f32x16>) {
+        std::uint16_t all[V::size];
+        as_float(v).store_float16(all);
+        copy_16_bit(p, all, n);
+    } else {
+        to_float16(as_float(v)).store_16_bit(p, n);
+    }
 }
 
 }  // namespace RESIDUA_PASS

@@ -61,6 +61,17 @@ struct twice {
             hi.store_16_bit(bytes_at(p) + 2 * Half::size, n - Half::size);
         }
     }
+    RESIDUA_LANE_INLINE static twice load_float16(const void* p)
+        requires requires { Half::load_float16(p); }
+    {
+        return {Half::load_float16(p), Half::load_float16(bytes_at(p) + 2 * Half::size)};
+    }
+    RESIDUA_LANE_INLINE void store_float16(void* p) const
+        requires requires { lo.store_float16(p); }
+    {
+        lo.store_float16(p);
+        hi.store_float16(bytes_at(p) + 2 * Half::size);
+    }
 };
 
 // clang-format off

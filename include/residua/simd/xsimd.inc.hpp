@@ -101,6 +101,56 @@ RESIDUA_LANE_INLINE void store_halves(void* p, uint32x4_t v)
 }
 #endif
 
+// The CPU's own conversions of float16, on x86 to nearest even whatever its mode is. A NaN that they give is quiet, so as an
+// integer at least the one that stands for all.
+#if defined(__AVX512F__)
+RESIDUA_LANE_INLINE void load_float16_halves(__m512& v, const void* p)
+{
+    __m256i half;
+    __builtin_memcpy(&half, p, sizeof half);
+    v = _mm512_cvtph_ps(half);
+}
+RESIDUA_LANE_INLINE void store_float16_halves(void* p, __m512 v)
+{
+    const __m256i half = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m256i sign = _mm256_set1_epi16(-0x8000);
+    const __m256i magnitude = _mm256_min_epu16(_mm256_andnot_si256(sign, half), _mm256_set1_epi16(0x7e00));
+    const __m256i all = _mm256_or_si256(magnitude, _mm256_and_si256(sign, half));
+    __builtin_memcpy(p, &all, sizeof all);
+}
+#endif
+#if defined(__F16C__)
+RESIDUA_LANE_INLINE void load_float16_halves(__m256& v, const void* p)
+{
+    __m128i half;
+    __builtin_memcpy(&half, p, sizeof half);
+    v = _mm256_cvtph_ps(half);
+}
+RESIDUA_LANE_INLINE void store_float16_halves(void* p, __m256 v)
+{
+    const __m128i half = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m128i sign = _mm_set1_epi16(-0x8000);
+    const __m128i magnitude = _mm_min_epu16(_mm_andnot_si128(sign, half), _mm_set1_epi16(0x7e00));
+    const __m128i all = _mm_or_si128(magnitude, _mm_and_si128(sign, half));
+    __builtin_memcpy(p, &all, sizeof all);
+}
+#endif
+#if defined(__aarch64__)
+RESIDUA_LANE_INLINE void load_float16_halves(float32x4_t& v, const void* p)
+{
+    uint16x4_t half;
+    __builtin_memcpy(&half, p, sizeof half);
+    v = vcvt_f32_f16(vreinterpret_f16_u16(half));
+}
+RESIDUA_LANE_INLINE void store_float16_halves(void* p, float32x4_t v)
+{
+    const uint16x4_t half = vreinterpret_u16_f16(vcvt_f16_f32(v));
+    const uint16x4_t sign = vdup_n_u16(0x8000);
+    const uint16x4_t all = vorr_u16(vmin_u16(vbic_u16(half, sign), vdup_n_u16(0x7e00)), vand_u16(half, sign));
+    __builtin_memcpy(p, &all, sizeof all);
+}
+#endif
+
 template <class T>
 struct reg_mask {
     xsimd::batch_bool<T, arch> v;
@@ -148,6 +198,19 @@ struct reg {
         std::uint16_t buffer[static_cast<std::size_t>(size)];
         store_16_bit(buffer);
         copy_16_bit(p, buffer, n);
+    }
+
+    RESIDUA_LANE_INLINE static reg load_float16(const void* p)
+        requires requires(raw v) { load_float16_halves(v, p); }
+    {
+        raw v;
+        load_float16_halves(v, p);
+        return {batch(v)};
+    }
+    RESIDUA_LANE_INLINE void store_float16(void* p) const
+        requires requires(raw v) { store_float16_halves(p, v); }
+    {
+        store_float16_halves(p, static_cast<raw>(v));
     }
 };
 
