@@ -74,9 +74,20 @@ template <class T, class S>
 inline void fill_from(const source<T>& s, std::size_t j, std::size_t m, T* buffer)
 {
     using V = vector_for<T, S>;
+    constexpr std::size_t size = V::size;
     const S* const p = static_cast<const S*>(s.self) + j * s.step;
-    for (std::size_t k = 0; k < m; k += V::size) {
-        const int n = static_cast<int>(m - k < V::size ? m - k : V::size);
+    std::size_t k = 0;
+    if (s.step == 1) {
+        for (; k + size <= m; k += size) store(buffer + k, load<V>(p + k));
+    }
+    if constexpr (takes_alternate<f32x16>) {
+        // not the last, behind which there need not be an element
+        if (s.step == 2) {
+            for (; k + size < m; k += size) store(buffer + k, load_alternate<V>(p + k * 2));
+        }
+    }
+    for (; k < m; k += size) {
+        const int n = static_cast<int>(m - k < size ? m - k : size);
         store_some(buffer + k, load_some<V>(p + k * s.step, n, s.step), n, 1);
     }
 }
@@ -85,9 +96,14 @@ template <class T, class S>
 inline void drain_to(const sink<T>& s, std::size_t j, std::size_t m, const T* buffer)
 {
     using V = vector_for<T, S>;
+    constexpr std::size_t size = V::size;
     S* const p = static_cast<S*>(s.self) + j * s.step;
-    for (std::size_t k = 0; k < m; k += V::size) {
-        const int n = static_cast<int>(m - k < V::size ? m - k : V::size);
+    std::size_t k = 0;
+    if (s.step == 1) {
+        for (; k + size <= m; k += size) store(p + k, load<V>(static_cast<const T*>(buffer + k)));
+    }
+    for (; k < m; k += size) {
+        const int n = static_cast<int>(m - k < size ? m - k : size);
         store_some(p + k * s.step, load_some<V>(buffer + k, n, 1), n, s.step);
     }
 }

@@ -32,6 +32,10 @@ struct reg {
         return {hn::MaskedLoad(hn::FirstN(tag<T>{}, static_cast<std::size_t>(n)), tag<T>{}, p)};
 #endif
     }
+    RESIDUA_LANE_INLINE static reg load_alternate(const T* p)
+    {
+        return {hn::ConcatEven(tag<T>{}, hn::LoadU(tag<T>{}, p + size), hn::LoadU(tag<T>{}, p))};
+    }
     RESIDUA_LANE_INLINE void store(T* p) const { hn::StoreU(v, tag<T>{}, p); }
     RESIDUA_LANE_INLINE void store(T* p, int n) const
     {

@@ -8,6 +8,7 @@
 //   V::broadcast(x)         x in every lane
 //   V::load(p)              p[0] to p[size - 1]; no alignment asked
 //   V::load(p, n)           p[0] to p[n - 1], zero in the other lanes; 0 <= n <= size; memory past p[n - 1] is not read
+//   V::load_alternate(p)    p[0], p[2] to p[2 * size - 2]; p[2 * size - 1] is read too. Only where there are registers
 //   v.store(p), v.store(p, n)   likewise; memory past p[n - 1] is not written
 //   a + b, a - b, a * b, a / b, sqrt(a)   the IEEE operation, rounded to nearest even; a * b is never fused with
 //                           what follows, whatever -ffp-contract says
@@ -345,6 +346,47 @@ RESIDUA_LANE_INLINE V load(const float16* p, int n)
         return V::load_float16(first);
     } else {
         return from_float16<V>(bits_of<V>::load_16_bit(p, n));
+    }
+}
+
+/// Where every second element can be taken out of registers.
+template <class V>
+concept takes_alternate = requires(const scalar<V>* p) {
+    { V::load_alternate(p) } -> std::same_as<V>;
+};
+
+/// p[0], p[2] to p[2 * size - 2] from memory of any storage type; p[2 * size - 1] is read too.
+template <class V>
+    requires takes_alternate<V>
+RESIDUA_LANE_INLINE V load_alternate(const scalar<V>* p)
+{
+    return V::load_alternate(p);
+}
+template <class V>
+    requires takes_alternate<f32x16> && std::is_same_v<V, f64x16>
+RESIDUA_LANE_INLINE V load_alternate(const float* p)
+{
+    return widen(decltype(narrow(V{}))::load_alternate(p));
+}
+/// Two elements of 16 bits are one of 32, the first its lower half.
+template <class V, class S>
+    requires takes_alternate<f32x16> && (sizeof(S) == 2)
+RESIDUA_LANE_INLINE V load_alternate(const S* p)
+{
+    if constexpr (std::is_same_v<V, f64x16>) {
+        return widen(load_alternate<f32x16>(p));
+    } else {
+        using U = bits_of<V>;
+        const U both = U::load(static_cast<const std::uint32_t*>(static_cast<const void*>(p)));
+        if constexpr (std::is_same_v<S, bfloat16>) {
+            return from_bfloat16<V>(both);
+        } else if constexpr (converts_float16<V>) {
+            std::uint16_t first[V::size];
+            both.store_16_bit(first);
+            return V::load_float16(first);
+        } else {
+            return from_float16<V>(both);
+        }
     }
 }
 

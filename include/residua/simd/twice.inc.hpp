@@ -24,6 +24,11 @@ struct twice {
         if (n <= Half::size) return {Half::load(p, n), Half::broadcast(value_type{})};
         return {Half::load(p), Half::load(p + Half::size, n - Half::size)};
     }
+    RESIDUA_LANE_INLINE static twice load_alternate(const value_type* p)
+        requires requires { Half::load_alternate(p); }
+    {
+        return {Half::load_alternate(p), Half::load_alternate(p + 2 * Half::size)};
+    }
     RESIDUA_LANE_INLINE void store(value_type* p) const
     {
         lo.store(p);

@@ -101,6 +101,38 @@ RESIDUA_LANE_INLINE void store_halves(void* p, uint32x4_t v)
 }
 #endif
 
+// The first, third, ... lane of both.
+#if defined(__AVX512F__)
+RESIDUA_LANE_INLINE __m512 first_of_pairs(__m512 lo, __m512 hi)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    return _mm512_permutex2var_ps(lo, even, hi);
+}
+RESIDUA_LANE_INLINE __m512d first_of_pairs(__m512d lo, __m512d hi)
+{
+    return _mm512_permutex2var_pd(lo, _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), hi);
+}
+#endif
+#if defined(__AVX__)
+RESIDUA_LANE_INLINE __m256 first_of_pairs(__m256 lo, __m256 hi)
+{
+    const __m256 outer = _mm256_permute2f128_ps(lo, hi, 0x20);
+    const __m256 inner = _mm256_permute2f128_ps(lo, hi, 0x31);
+    return _mm256_shuffle_ps(outer, inner, 0b10'00'10'00);
+}
+RESIDUA_LANE_INLINE __m256d first_of_pairs(__m256d lo, __m256d hi)
+{
+    return _mm256_unpacklo_pd(_mm256_permute2f128_pd(lo, hi, 0x20), _mm256_permute2f128_pd(lo, hi, 0x31));
+}
+#endif
+#if defined(__SSE2__)
+RESIDUA_LANE_INLINE __m128 first_of_pairs(__m128 lo, __m128 hi) { return _mm_shuffle_ps(lo, hi, 0b10'00'10'00); }
+RESIDUA_LANE_INLINE __m128d first_of_pairs(__m128d lo, __m128d hi) { return _mm_unpacklo_pd(lo, hi); }
+#elif defined(__aarch64__)
+RESIDUA_LANE_INLINE float32x4_t first_of_pairs(float32x4_t lo, float32x4_t hi) { return vuzp1q_f32(lo, hi); }
+RESIDUA_LANE_INLINE float64x2_t first_of_pairs(float64x2_t lo, float64x2_t hi) { return vuzp1q_f64(lo, hi); }
+#endif
+
 // The CPU's own conversions of float16, on x86 to nearest even whatever its mode is. A NaN that they give is quiet, so as an
 // integer at least the one that stands for all.
 #if defined(__AVX512F__)
@@ -171,6 +203,11 @@ struct reg {
         lane_array<reg> buffer = {};
         for (int i = 0; i < n; ++i) buffer[i] = p[i];
         return load(buffer);
+    }
+    RESIDUA_LANE_INLINE static reg load_alternate(const T* p)
+        requires requires(raw r) { first_of_pairs(r, r); }
+    {
+        return {batch(first_of_pairs(static_cast<raw>(load(p).v), static_cast<raw>(load(p + size).v)))};
     }
     RESIDUA_LANE_INLINE void store(T* p) const { v.store_unaligned(p); }
     RESIDUA_LANE_INLINE void store(T* p, int n) const
