@@ -1053,6 +1053,19 @@ TYPED_TEST(HalfStorage, NarrowingIsToNearestHalvesToEven)
     }
 }
 
+TYPED_TEST(HalfStorage, StandsForEveryNaNWithOneOfItsSign)
+{
+    using V = tested::f32x16;
+    if (std::is_same_v<TypeParam, bfloat16>) GTEST_SKIP() << "keeps what fits of the payload";
+    for (const std::uint32_t u : {0x7f800001U, 0x7fc00000U, 0x7fffffffU, 0x7fbfffffU}) {
+        for (const std::uint32_t sign : {0U, sign_bit<float>}) {
+            std::array<TypeParam, V::size> got;
+            tested::store(got.data(), V::broadcast(number<float>(u | sign)));
+            for (const TypeParam x : got) EXPECT_EQ(x.bits, 0x7e00U | (sign >> 16U));
+        }
+    }
+}
+
 /// What is next to be stored from double: around every number of the format and every half between two, the double
 /// itself, the doubles and the floats next to it, and what lies just as near to a float's half as a double can.
 template <class S>
@@ -1289,6 +1302,24 @@ TYPED_TEST(PartOfAVector, LoadReadsNElementsAndZerosTheRest)
     std::byte* const last = page.end() - this->bytes(V::size);
     EXPECT_EQ(lanes_of(this->load(reinterpret_cast<const M*>(last))),
               lanes_of(this->load(reinterpret_cast<const M*>(last), V::size)));
+}
+
+TYPED_TEST(PartOfAVector, EverySecondElementIsTakenInItsOrder)
+{
+    using V = typename TypeParam::V;
+    using M = typename TypeParam::M;
+    if constexpr (!std::is_floating_point_v<typename V::value_type> || !tested::takes_alternate<tested::f32x16>) {
+        GTEST_SKIP() << "only for numbers, in registers";
+    } else {
+        const auto numbers = this->numbers();
+        std::vector<M> spread(2 * numbers.size(), numbers.back());
+        for (std::size_t i = 0; i < numbers.size(); ++i) spread[2 * i] = numbers[i];
+        fenced_page page;
+        std::byte* const last = page.end() - spread.size() * sizeof(M);
+        std::memcpy(last, spread.data(), spread.size() * sizeof(M));
+        EXPECT_EQ(lanes_of(tested::load_alternate<V>(reinterpret_cast<const M*>(last))),
+                  lanes_of(this->load(numbers.data())));
+    }
 }
 
 TYPED_TEST(PartOfAVector, StoreWritesNElementsAndNothingElse)

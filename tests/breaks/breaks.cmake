@@ -15,8 +15,8 @@ residua_break("bfloat16: halves away from zero" simd/lanes.inc.hpp
     [==[const U rounded = u + (lowest - lowest) + U::broadcast(0x8000u);]==]
     "storage_test operations_test")
 residua_break("bfloat16: a NaN becomes infinity" simd/lanes.inc.hpp
-    [==[select(is_nan(v), from_bits(quiet), from_bits(rounded))]==]
-    [==[select(is_nan(v), from_bits(rounded | (quiet & U::broadcast(0u))), from_bits(rounded))]==]
+    [==[select(v == v, from_bits(rounded), from_bits(quiet))]==]
+    [==[select(v == v, from_bits(rounded), from_bits(rounded | (quiet & U::broadcast(0u))))]==]
     "storage_test operations_test")
 residua_break("float16: subnormal numbers flushed" simd/lanes.inc.hpp
     [==[const U subnormal = to_bits(magnitude + half) - to_bits(half);]==]
@@ -105,6 +105,23 @@ residua_break("vectors: the halves of a narrowed vector swapped" simd/highway.in
     [==[hn::DemoteTo(half, a.lo.v), hn::DemoteTo(half, a.hi.v)]==]
     "operations_test" vectors)
 
+residua_break("vectors: the other of every two elements" simd/highway.inc.hpp
+    [==[hn::ConcatEven(]==] [==[hn::ConcatOdd(]==]
+    "operations_test ffn_test lanes_test.highway" vectors)
+residua_break("vectors: a converted NaN keeps its payload" simd/highway.inc.hpp
+    [==[hn::Set(half_tag{}, std::uint16_t{0x7e00})]==] [==[hn::Set(half_tag{}, std::uint16_t{0x7fff})]==]
+    "lanes_test.highway" vectors)
+residua_break("vectors: the element behind the last of every second" kernels/drivers.inc.hpp
+    [==[const std::size_t whole = n - (alternate && n > 0 ? 1 : 0);]==] [==[const std::size_t whole = n;]==]
+    "operations_test ffn_test" vectors)
+residua_break("vectors: bfloat16 at odd places is not rounded" kernels/drivers.inc.hpp
+    [==[bfloat16_in_upper_half(second)]==] [==[to_bits(second)]==]
+    "operations_test kernels_test" vectors)
+residua_break("vectors: rows of bfloat16 are split beside one that is not" kernels/drivers.inc.hpp
+    [==[by_parity && (in[i].lies == layout::bfloat16 || in[i].lies == layout::ones)]==]
+    [==[by_parity && in[i].lies != layout::other]==]
+    "operations_test kernels_test" vectors)
+
 # --- walks along a row ------------------------------------------------------------------------------------------
 
 residua_break("maps skip the tail" kernels/drivers.inc.hpp
@@ -114,10 +131,10 @@ residua_break("sums skip the tail" kernels/drivers.inc.hpp
     [==[if (rest > 0) part_of_group<T, In>]==] [==[if (n == 0) part_of_group<T, In>]==]
     "kernels_test operations_test")
 residua_break("one block too few" kernels/drivers.inc.hpp
-    [==[    for (std::size_t j = 0; j < n; j += block<T>) {
+    [==[    for (std::size_t j = from; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);]==]
-    [==[    for (std::size_t j = 0; j + (n > block<T> ? block<T> : 0) < n; j += block<T>) {
+    [==[    for (std::size_t j = from; j + (n > block<T> ? block<T> : 0) < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);]==]
     "operations_test storage_test")

@@ -1,7 +1,8 @@
-// How a kernel walks along a row. A row is read through `source`s and written through `sink`s: either the memory itself,
-// where it holds what the lanes compute with, or block after block through a small buffer, where it is of another type,
-// interleaved with another operand, or computed on the way. So one text, and one compiled copy of it, serves every
-// mixture of types; and since a block ends where a sum is folded, the bits do not depend on which way was taken.
+// How a kernel walks along a row. A row is read through `source`s and written through `sink`s: the memory itself, where it
+// holds what the lanes compute with; vectors that are converted as they are loaded and stored, where it holds another type;
+// or block after block through a small buffer, where the row is computed on the way. So one text, and at most two compiled
+// copies of it, serve every mixture of types; and since a block ends where a sum is folded, the bits do not depend on which
+// way was taken.
 //
 // Every map and every sum is one of the walks below with an operation of its own, so tails, strides and the order of
 // sums are decided here. (Two walks have files of their own: down the columns of a matrix, and to the largest element,
@@ -24,6 +25,35 @@ inline constexpr std::size_t block = vectors_of_fold * static_cast<std::size_t>(
 
 // --- where a row comes from and goes to ------------------------------------------------------------------------
 
+/// How a row's elements lie in memory: as what the lanes compute with, as a type of 16 bits, or every second of such; in
+/// no memory, since all are one; or in any other way, which the row's own function knows.
+enum class layout : std::uint8_t {
+    direct,
+    bfloat16,
+    float16,
+    alternate,
+    alternate_bfloat16,
+    alternate_float16,
+    ones,
+    other
+};
+
+template <class T, class S>
+RESIDUA_LANE_INLINE layout layout_of(std::uint8_t step)
+{
+    constexpr bool direct = std::is_same_v<T, S>;
+    constexpr bool half = sizeof(S) == 2;
+    if constexpr (!direct && !half) {
+        return layout::other;
+    } else if constexpr (direct) {
+        return step == 1 ? layout::direct : step == 2 ? layout::alternate : layout::other;
+    } else if constexpr (std::is_same_v<S, bfloat16>) {
+        return step == 1 ? layout::bfloat16 : step == 2 ? layout::alternate_bfloat16 : layout::other;
+    } else {
+        return step == 1 ? layout::float16 : step == 2 ? layout::alternate_float16 : layout::other;
+    }
+}
+
 /// A row that is read as T. `direct` is the row where it lies in memory as T; elsewhere it is null, and `fill` writes
 /// elements j to j + m of the row to a buffer, m at most a block. What `self` is, `fill` knows.
 template <class T>
@@ -33,6 +63,7 @@ struct source {
     const void* self;
     void (*fill)(const source& s, std::size_t j, std::size_t m, T* buffer);
     std::uint8_t step;
+    layout lies = layout::other;
 };
 
 /// A row that is written as T; `drain` rounds elements j to j + m from a buffer to where they belong.
@@ -43,6 +74,7 @@ struct sink {
     void* self;
     void (*drain)(const sink& s, std::size_t j, std::size_t m, const T* buffer);
     std::uint8_t step;
+    layout lies = layout::other;
 };
 
 /// The vector that reads elements of storage type S for arithmetic in T.
@@ -113,18 +145,18 @@ RESIDUA_LANE_INLINE source<T> from_memory(const void* data, std::ptrdiff_t offse
 {
     const S* const p = static_cast<const S*>(data) + offset;
     if constexpr (std::is_same_v<T, S>) {
-        if (step == 1) return {p, p, nullptr, step};
+        if (step == 1) return {p, p, nullptr, step, layout::direct};
     }
-    return {nullptr, p, fill_from<T, S>, step};
+    return {nullptr, p, fill_from<T, S>, step, layout_of<T, S>(step)};
 }
 template <class T, class S>
 RESIDUA_LANE_INLINE sink<T> to_memory(void* data, std::ptrdiff_t offset, std::uint8_t step)
 {
     S* const p = static_cast<S*>(data) + offset;
     if constexpr (std::is_same_v<T, S>) {
-        if (step == 1) return {p, p, nullptr, step};
+        if (step == 1) return {p, p, nullptr, step, layout::direct};
     }
-    return {nullptr, p, drain_to<T, S>, step};
+    return {nullptr, p, drain_to<T, S>, step, layout_of<T, S>(step)};
 }
 
 /// How far row i is from the first; rows without an element may be nowhere.
@@ -175,7 +207,7 @@ inline void fill_with_ones(const source<T>&, std::size_t, std::size_t m, T* buff
 template <class T>
 RESIDUA_LANE_INLINE source<T> ones()
 {
-    return {nullptr, nullptr, fill_with_ones<T>, 1};
+    return {nullptr, nullptr, fill_with_ones<T>, 1, layout::ones};
 }
 
 // --- blocks ----------------------------------------------------------------------------------------------------
@@ -186,6 +218,95 @@ template <class T>
 using memory_operation = void (*)(const void* op, std::size_t n, T* const* out, const T* const* in);
 template <class T>
 using memory_sum = void (*)(const void* op, std::size_t n, double* total, const T* const* in);
+
+/// A row that a vector is loaded from, or stored to, in the way that `lies` says.
+template <class T>
+struct stored_source {
+    const void* data;
+    layout lies;
+};
+template <class T>
+struct stored_sink {
+    void* data;
+    layout lies;
+};
+template <class T>
+using stored_operation = void (*)(const void* op, std::size_t n, bool by_parity, const stored_sink<T>* out,
+                                  const stored_source<T>* in);
+
+/// An operation on rows in memory, and the same on rows that are converted vector by vector, where there is one.
+template <class T>
+struct row_operation {
+    const void* op;
+    memory_operation<T> in_memory;
+    stored_operation<T> stored;
+};
+
+/// Whether vectors can be converted on their way: of double each is half of what a load converts, and what lies in no
+/// register is not worth a second copy of every operation.
+template <class T>
+inline constexpr bool converts_vectors = std::is_same_v<T, float> && takes_alternate<lanes<T>>;
+
+/// Two vectors: also what an operation with two results returns.
+template <class V>
+struct two {
+    V first, second;
+};
+
+template <class V, class S>
+RESIDUA_LANE_INLINE two<V> load_two(const S* p)
+{
+    return {load<V>(p), load<V>(p + V::size)};
+}
+template <class V, class S>
+RESIDUA_LANE_INLINE two<V> load_two_alternate(const S* p)
+{
+    return {load_alternate<V>(p), load_alternate<V>(p + 2 * V::size)};
+}
+/// The elements of two vectors from j on: in their order, or, of bfloat16 and `by_parity`, those of even places and those of
+/// odd ones, which takes no moves between lanes.
+template <class V>
+RESIDUA_LANE_INLINE two<V> load_two(const stored_source<scalar<V>>& row, std::size_t j, bool by_parity)
+{
+    using T = scalar<V>;
+    const auto* const direct = static_cast<const T*>(row.data);
+    const auto* const brain = static_cast<const bfloat16*>(row.data);
+    const auto* const half = static_cast<const float16*>(row.data);
+    if (row.lies == layout::bfloat16) {
+        using U = bits_of<V>;
+        if (!by_parity) return load_two<V>(brain + j);
+        const U both = U::load_bits(brain + j);
+        return {from_bfloat16<V>(both), from_bits(both & U::broadcast(0xffff0000u))};
+    }
+    if (row.lies == layout::float16) return load_two<V>(half + j);
+    if (row.lies == layout::direct) return load_two<V>(direct + j);
+    if (row.lies == layout::ones) return {V::broadcast(T(1)), V::broadcast(T(1))};
+    if (row.lies == layout::alternate) return load_two_alternate<V>(direct + 2 * j);
+    if (row.lies == layout::alternate_bfloat16) return load_two_alternate<V>(brain + 2 * j);
+    return load_two_alternate<V>(half + 2 * j);
+}
+template <class V, class S>
+RESIDUA_LANE_INLINE void store_two(S* p, V first, V second)
+{
+    store(p, first);
+    store(p + V::size, second);
+}
+template <class V>
+RESIDUA_LANE_INLINE void store_two(const stored_sink<scalar<V>>& row, std::size_t j, bool by_parity, V first,
+                                   V second)
+{
+    if (row.lies == layout::bfloat16) {
+        using U = bits_of<V>;
+        auto* const brain = static_cast<bfloat16*>(row.data) + j;
+        if (!by_parity) return store_two(brain, first, second);
+        const U odd = bfloat16_in_upper_half(second) & U::broadcast(0xffff0000u);
+        (to_bfloat16(first) | odd).store_bits(brain);
+    } else if (row.lies == layout::float16) {
+        store_two(static_cast<float16*>(row.data) + j, first, second);
+    } else {
+        store_two(static_cast<scalar<V>*>(row.data) + j, first, second);
+    }
+}
 
 /// The memory that a row which is not direct is read through.
 template <class T>
@@ -252,15 +373,16 @@ RESIDUA_OUT_OF_LINE void in_lines(memory_operation<T> f, const void* op, std::si
     part_of_vector<T, Out, In>(f, op, 0, first, out, in);
     in_vectors<T, Out, In>(f, op, n - first, out_pointers, in_pointers);
 }
-/// Calls f for block after block.
+
+/// Calls f for block after block of elements `from` to n.
 template <class T, std::size_t Out, std::size_t In>
-RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std::size_t n, const sink<T> (&y)[Out],
-                                     const source<T> (&in)[In])
+RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std::size_t from, std::size_t n,
+                                     const sink<T> (&y)[Out], const source<T> (&in)[In])
 {
     block_buffer<T> written[Out], read[In];
     T* out_pointers[Out];
     const T* in_pointers[In];
-    for (std::size_t j = 0; j < n; j += block<T>) {
+    for (std::size_t j = from; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);
         for (std::size_t i = 0; i < Out; ++i) {
@@ -271,6 +393,33 @@ RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std:
             if (y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);
         }
     }
+}
+
+/// Calls an operation for as many elements as are whole pairs of vectors, of rows that can be converted on their way; says
+/// how many those were.
+template <class T, std::size_t Out, std::size_t In>
+inline std::size_t convert_vectors(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Out],
+                                   const source<T> (&in)[In])
+{
+    stored_sink<T> out_rows[Out];
+    stored_source<T> in_rows[In];
+    bool possible = true, alternate = false, by_parity = true;
+    for (std::size_t i = 0; i < Out; ++i) {
+        out_rows[i] = {y[i].self, y[i].lies};
+        possible = possible && y[i].lies <= layout::float16;
+        by_parity = by_parity && y[i].lies == layout::bfloat16;
+    }
+    for (std::size_t i = 0; i < In; ++i) {
+        in_rows[i] = {in[i].self, in[i].lies};
+        possible = possible && in[i].lies != layout::other;
+        by_parity = by_parity && (in[i].lies == layout::bfloat16 || in[i].lies == layout::ones);
+        alternate = alternate || (in[i].lies >= layout::alternate && in[i].lies <= layout::alternate_float16);
+    }
+    // behind the last of every second element there need not be another
+    const std::size_t whole = n - (alternate && n > 0 ? 1 : 0);
+    const std::size_t count = possible ? whole - whole % (2 * lanes<T>::size) : 0;
+    if (count > 0) f.stored(f.op, count, by_parity, out_rows, in_rows);
+    return count;
 }
 
 /// The elements that a sum takes at a time.
@@ -302,12 +451,12 @@ inline void in_groups(memory_sum<T> f, const void* op, std::size_t n, double* to
 }
 
 template <class T, std::size_t In>
-RESIDUA_OUT_OF_LINE void sum_blocks(memory_sum<T> f, const void* op, std::size_t n, double* total,
+RESIDUA_OUT_OF_LINE void sum_blocks(memory_sum<T> f, const void* op, std::size_t from, std::size_t n, double* total,
                                     const source<T> (&in)[In])
 {
     block_buffer<T> buffers[In];
     const T* pointers[In];
-    for (std::size_t j = 0; j < n; j += block<T>) {
+    for (std::size_t j = from; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) pointers[i] = buffers[i].read(in[i], j, m);
         in_groups<T, In>(f, op, m, total, pointers);
@@ -336,29 +485,33 @@ inline bool all_direct(const sink<T> (&out)[N], T* (&pointers)[N])
     return direct;
 }
 
-/// Calls f for a whole row where it lies in memory as T, and for block after block elsewhere.
+/// Applies an operation to a row that does not lie in memory as T throughout: to vectors that are converted on their way,
+/// and to block after block of what is left.
 template <class T, std::size_t Out, std::size_t In>
-inline void walk(memory_operation<T> f, const void* op, std::size_t n, const sink<T> (&y)[Out],
-                 const source<T> (&in)[In])
+RESIDUA_OUT_OF_LINE void walk_converting(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Out],
+                                         const source<T> (&in)[In])
+{
+    std::size_t done = 0;
+    if constexpr (converts_vectors<T>) done = convert_vectors(f, n, y, in);
+    if (done < n) walk_blocks(f.in_memory, f.op, done, n, y, in);
+}
+
+/// Applies an operation to a row, where it lies in memory if it does so as T.
+template <class T, std::size_t Out, std::size_t In>
+inline void walk(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Out], const source<T> (&in)[In])
 {
     T* out_pointers[Out];
     const T* in_pointers[In];
     if (all_direct(in, in_pointers) && all_direct(y, out_pointers)) {
         const std::size_t first = before_first_line(out_pointers[0], n);
-        if (first == 0) return in_vectors<T, Out, In>(f, op, n, out_pointers, in_pointers);
-        in_lines<T, Out, In>(f, op, first, n, out_pointers, in_pointers);
+        if (first == 0) return in_vectors<T, Out, In>(f.in_memory, f.op, n, out_pointers, in_pointers);
+        in_lines<T, Out, In>(f.in_memory, f.op, first, n, out_pointers, in_pointers);
     } else {
-        walk_blocks(f, op, n, y, in);
+        walk_converting(f, n, y, in);
     }
 }
 
 // --- maps ------------------------------------------------------------------------------------------------------
-
-/// What an operation with two results returns.
-template <class V>
-struct two {
-    V first, second;
-};
 
 template <class V, class T>
 RESIDUA_LANE_INLINE void put(V v, std::size_t j, T* const (&y)[1])
@@ -417,17 +570,60 @@ inline void map_erased(const void* op, std::size_t n, T* const* out, const T* co
                   std::make_index_sequence<In>{});
 }
 
+template <class V, class T>
+RESIDUA_LANE_INLINE void put_two(V a, V b, std::size_t j, bool by_parity, const stored_sink<T> (&y)[1])
+{
+    store_two(y[0], j, by_parity, a, b);
+}
+template <class V, class T>
+RESIDUA_LANE_INLINE void put_two(two<V> a, two<V> b, std::size_t j, bool by_parity, const stored_sink<T> (&y)[2])
+{
+    store_two(y[0], j, by_parity, a.first, b.first);
+    store_two(y[1], j, by_parity, a.second, b.second);
+}
+/// The same for rows that are converted on their way, two vectors at a time.
+template <class Op, class T, std::size_t... O, std::size_t... I>
+inline void map_converting(const Op op, std::size_t n, bool by_parity, const stored_sink<T>* out,
+                           const stored_source<T>* in, std::index_sequence<O...>, std::index_sequence<I...>)
+{
+    using V = lanes<T>;
+    constexpr std::size_t step = 2 * V::size;
+    const stored_sink<T> y[] = {out[O]...};
+    const stored_source<T> x[] = {in[I]...};
+    for (std::size_t j = 0; j < n; j += step) {
+        const two<V> v[] = {load_two<V>(x[I], j, by_parity)...};
+        put_two(op(v[I].first...), op(v[I].second...), j, by_parity, y);
+    }
+}
+template <class Op, class T, std::size_t Out, std::size_t In>
+inline void map_stored(const void* op, std::size_t n, bool by_parity, const stored_sink<T>* out,
+                       const stored_source<T>* in)
+{
+    map_converting(*static_cast<const Op*>(op), n, by_parity, out, in, std::make_index_sequence<Out>{},
+                   std::make_index_sequence<In>{});
+}
+/// Has to be outlived by op.
+template <std::size_t Out, std::size_t In, class T, class Op>
+RESIDUA_LANE_INLINE row_operation<T> mapped(const Op& op)
+{
+    if constexpr (converts_vectors<T>) {
+        return {&op, map_erased<Op, T, Out, In>, map_stored<Op, T, Out, In>};
+    } else {
+        return {&op, map_erased<Op, T, Out, In>, nullptr};
+    }
+}
+
 /// y[j] = op(in[j]...) along one row of n elements. y may be an input.
 template <class Op, class T, class... In>
 inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const source<In>&... in)
 {
-    walk<T, 1, sizeof...(In)>(map_erased<Op, T, 1, sizeof...(In)>, &op, n, {y}, {in...});
+    walk<T, 1, sizeof...(In)>(mapped<1, sizeof...(In), T>(op), n, {y}, {in...});
 }
 /// The same with an operation of two results.
 template <class Op, class T, class... In>
 inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const sink<T>& z, const source<In>&... in)
 {
-    walk<T, 2, sizeof...(In)>(map_erased<Op, T, 2, sizeof...(In)>, &op, n, {y, z}, {in...});
+    walk<T, 2, sizeof...(In)>(mapped<2, sizeof...(In), T>(op), n, {y, z}, {in...});
 }
 
 /// The same for every row, in T.
@@ -515,39 +711,38 @@ using accumulator = std::conditional_t<std::is_base_of_v<adds_in_double, Op>, wi
 
 /// The terms of four vectors from x[...] + j on, or of eight: added in pairs, which loses less than one after the other,
 /// and lets none wait for all before it.
-template <class Op, class T, std::size_t... I>
-RESIDUA_LANE_INLINE auto terms_of_four(const Op& op, const T* const (&x)[sizeof...(I)], std::size_t j,
+template <class V, class Op, class S, std::size_t... I>
+RESIDUA_LANE_INLINE auto terms_of_four(const Op& op, const S* const (&x)[sizeof...(I)], std::size_t j,
                                        std::index_sequence<I...>)
 {
-    using V = lanes<T>;
     constexpr std::size_t step = V::size;
     const auto none = zero<accumulator<Op, V>>();
     const auto first = op(op(none, load<V>(x[I] + j)...), load<V>(x[I] + j + step)...);
     const auto second = op(op(none, load<V>(x[I] + j + 2 * step)...), load<V>(x[I] + j + 3 * step)...);
     return first + second;
 }
-template <class Op, class T, std::size_t... I>
-RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const T* const (&x)[sizeof...(I)], std::size_t j,
+template <class V, class Op, class S, std::size_t... I>
+RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const S* const (&x)[sizeof...(I)], std::size_t j,
                                         std::index_sequence<I...> each)
 {
-    return terms_of_four(op, x, j, each) + terms_of_four(op, x, j + 4 * lanes<T>::size, each);
+    return terms_of_four<V>(op, x, j, each) + terms_of_four<V>(op, x, j + 4 * V::size, each);
 }
 
 /// Adds the terms of n elements in memory to `total`: op(acc, in[j]...) adds one vector of terms to acc. n is a multiple of
 /// the elements of four vectors. Partial sums of float are folded into double after eight.
-template <class Op, class T, std::size_t... I>
-inline void sum_in_memory(const Op op, std::size_t n, double* total, const T* const* in,
+template <class T, class Op, class S, std::size_t... I>
+inline void sum_in_memory(const Op op, std::size_t n, double* total, const S* const (&x)[sizeof...(I)],
                           std::index_sequence<I...> each)
 {
-    constexpr std::size_t four = 4 * lanes<T>::size;
-    const T* const x[] = {in[I]...};
-    auto sum = wide_of<lanes<T>>::load(total);
+    using V = lanes<T>;
+    constexpr std::size_t four = 4 * V::size;
+    auto sum = wide_of<V>::load(total);
     for (std::size_t j = 0; j < n;) {
-        auto part = zero<wide_of<lanes<T>>>();
+        auto part = zero<wide_of<V>>();
         const std::size_t end = n - j < block<T> ? n : j + block<T>;
-        for (; end - j >= 2 * four; j += 2 * four) part = part + widened(terms_of_eight(op, x, j, each));
+        for (; end - j >= 2 * four; j += 2 * four) part = part + widened(terms_of_eight<V>(op, x, j, each));
         if (j < end) {
-            part = part + widened(terms_of_four(op, x, j, each));
+            part = part + widened(terms_of_four<V>(op, x, j, each));
             j += four;
         }
         sum = sum + part;
@@ -557,7 +752,17 @@ inline void sum_in_memory(const Op op, std::size_t n, double* total, const T* co
 template <class Op, class T, std::size_t In>
 inline void sum_erased(const void* op, std::size_t n, double* total, const T* const* in)
 {
-    sum_in_memory(*static_cast<const Op*>(op), n, total, in, std::make_index_sequence<In>{});
+    const T* x[In];
+    for (std::size_t i = 0; i < In; ++i) x[i] = in[i];
+    sum_in_memory<T>(*static_cast<const Op*>(op), n, total, x, std::make_index_sequence<In>{});
+}
+/// The same of rows that all are of a type of 16 bits.
+template <class S, class Op, class T, std::size_t In>
+inline void sum_stored(const Op& op, std::size_t n, double* total, const source<T> (&in)[In])
+{
+    const S* x[In];
+    for (std::size_t i = 0; i < In; ++i) x[i] = static_cast<const S*>(in[i].self);
+    sum_in_memory<T>(op, n, total, x, std::make_index_sequence<In>{});
 }
 
 template <class T>
@@ -575,9 +780,23 @@ inline void add_row(const Op& op, std::size_t n, double* total, const source<T>&
     const T* pointers[count];
     if (all_direct(in, pointers)) {
         in_groups<T, count>(sum_erased<Op, T, count>, &op, n, total, pointers);
-    } else {
-        sum_blocks(sum_erased<Op, T, count>, &op, n, total, in);
+        return;
     }
+    std::size_t done = 0;
+    if constexpr (converts_vectors<T>) {
+        bool alike = true;
+        for (const source<T>& row : in) alike = alike && row.lies == first.lies;
+        const std::size_t whole = n - n % group<T>;
+        if (alike && whole > 0 && (first.lies == layout::bfloat16 || first.lies == layout::float16)) {
+            if (first.lies == layout::bfloat16) {
+                sum_stored<bfloat16>(op, whole, total, in);
+            } else {
+                sum_stored<float16>(op, whole, total, in);
+            }
+            done = whole;
+        }
+    }
+    if (done < n) sum_blocks(sum_erased<Op, T, count>, &op, done, n, total, in);
 }
 /// The sum of op's terms along one row of n elements.
 template <class Op, class T, class... In>

@@ -126,7 +126,7 @@ struct through {
         constexpr std::size_t count = More + sizeof...(In);
         const both f{op, then};
         const source<T> all[] = {more[M]..., in...};
-        walk<T, Out, count>(map_erased<both, T, Out, count>, &f, n, y, all);
+        walk<T, Out, count>(mapped<Out, count, T>(f), n, y, all);
     }
     template <class Op, class... In>
     void write(const Op& op, std::size_t n, const In&... in) const

@@ -49,6 +49,8 @@ struct reg {
     }
 
     // Highway's loads and stores may touch memory of any type: they are the instruction set's own.
+    RESIDUA_LANE_INLINE static reg load_bits(const void* p) { return load(static_cast<const T*>(p)); }
+    RESIDUA_LANE_INLINE void store_bits(void* p) const { store(static_cast<T*>(p)); }
     using half_tag = hn::Rebind<std::uint16_t, tag<T>>;
     RESIDUA_LANE_INLINE static reg load_16_bit(const void* p)
     {

@@ -9,6 +9,7 @@
 //   V::load(p)              p[0] to p[size - 1]; no alignment asked
 //   V::load(p, n)           p[0] to p[n - 1], zero in the other lanes; 0 <= n <= size; memory past p[n - 1] is not read
 //   V::load_alternate(p)    p[0], p[2] to p[2 * size - 2]; p[2 * size - 1] is read too. Only where there are registers
+//   U::load_bits(p), u.store_bits(p)   of lanes of std::uint32_t, in memory of any type. Only where there are registers
 //   v.store(p), v.store(p, n)   likewise; memory past p[n - 1] is not written
 //   a + b, a - b, a * b, a / b, sqrt(a)   the IEEE operation, rounded to nearest even; a * b is never fused with
 //                           what follows, whatever -ffp-contract says
@@ -230,16 +231,23 @@ RESIDUA_LANE_INLINE V from_bfloat16(bits_of<V> h)
     return from_bits(shift_left<16>(h));
 }
 
-/// float to bfloat16: to nearest, halves to even; subnormal numbers kept; a NaN stays one, and becomes quiet.
+/// float to bfloat16: to nearest, halves to even; subnormal numbers kept; a NaN stays one, and becomes quiet. The lower half
+/// of a lane is what the rounding leaves there.
 template <class V>
-RESIDUA_LANE_INLINE bits_of<V> to_bfloat16(V v)
+RESIDUA_LANE_INLINE bits_of<V> bfloat16_in_upper_half(V v)
 {
     using U = bits_of<V>;
     const U u = to_bits(v);
     const U lowest = shift_right<16>(u) & U::broadcast(1u);
     const U rounded = u + (lowest + U::broadcast(0x7fffu));
     const U quiet = u | U::broadcast(0x00400000u);
-    return shift_right<16>(to_bits(select(is_nan(v), from_bits(quiet), from_bits(rounded))));
+    return to_bits(select(v == v, from_bits(rounded), from_bits(quiet)));
+}
+
+template <class V>
+RESIDUA_LANE_INLINE bits_of<V> to_bfloat16(V v)
+{
+    return shift_right<16>(bfloat16_in_upper_half(v));
 }
 
 /// float16 to float: exact.
@@ -377,7 +385,7 @@ RESIDUA_LANE_INLINE V load_alternate(const S* p)
         return widen(load_alternate<f32x16>(p));
     } else {
         using U = bits_of<V>;
-        const U both = U::load(static_cast<const std::uint32_t*>(static_cast<const void*>(p)));
+        const U both = U::load_bits(p);
         if constexpr (std::is_same_v<S, bfloat16>) {
             return from_bfloat16<V>(both);
         } else if constexpr (converts_float16<V>) {

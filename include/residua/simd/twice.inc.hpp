@@ -29,6 +29,17 @@ struct twice {
     {
         return {Half::load_alternate(p), Half::load_alternate(p + 2 * Half::size)};
     }
+    RESIDUA_LANE_INLINE static twice load_bits(const void* p)
+        requires requires { Half::load_bits(p); }
+    {
+        return {Half::load_bits(p), Half::load_bits(bytes_at(p) + sizeof(value_type) * Half::size)};
+    }
+    RESIDUA_LANE_INLINE void store_bits(void* p) const
+        requires requires { lo.store_bits(p); }
+    {
+        lo.store_bits(p);
+        hi.store_bits(bytes_at(p) + sizeof(value_type) * Half::size);
+    }
     RESIDUA_LANE_INLINE void store(value_type* p) const
     {
         lo.store(p);

@@ -217,6 +217,17 @@ struct reg {
         for (int i = 0; i < n; ++i) p[i] = buffer[i];
     }
 
+    RESIDUA_LANE_INLINE static reg load_bits(const void* p)
+    {
+        raw v;
+        __builtin_memcpy(&v, p, sizeof v);
+        return {batch(v)};
+    }
+    RESIDUA_LANE_INLINE void store_bits(void* p) const
+    {
+        const auto all = static_cast<raw>(v);
+        __builtin_memcpy(p, &all, sizeof all);
+    }
     RESIDUA_LANE_INLINE static reg load_16_bit(const void* p)
     {
         raw v;
