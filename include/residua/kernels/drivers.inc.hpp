@@ -602,7 +602,7 @@ inline void map_stored(const void* op, std::size_t n, bool by_parity, const stor
     map_converting(*static_cast<const Op*>(op), n, by_parity, out, in, std::make_index_sequence<Out>{},
                    std::make_index_sequence<In>{});
 }
-/// Has to be outlived by op.
+/// Refers to op, which has to outlive it.
 template <std::size_t Out, std::size_t In, class T, class Op>
 RESIDUA_LANE_INLINE row_operation<T> mapped(const Op& op)
 {
