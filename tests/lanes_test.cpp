@@ -733,17 +733,20 @@ TYPED_TEST(Lanes, MasksCombineLaneByLane)
         "!m", x, [](auto a, auto) { return one_where(!is_one(a), a); }, [](T a, T) { return T(a == 1 ? 0 : 1); });
 }
 
-TYPED_TEST(Lanes, AnyIsTrueForOneLane)
+TYPED_TEST(Lanes, AnyIsTrueForOneLaneAndAllIsFalseWithoutOne)
 {
     using V = typename vectors<TypeParam>::ours;
     const V one = V::broadcast(1);
     EXPECT_FALSE(any(tested::zero<V>() == one));
     EXPECT_TRUE(any(one == one));
+    EXPECT_TRUE(all(one == one));
+    EXPECT_FALSE(all(tested::zero<V>() == one));
     for (std::size_t i = 0; i < V::size; ++i) {
         std::array<TypeParam, V::size> lane{};
         lane[i] = 1;
         EXPECT_TRUE(any(V::load(lane.data()) == one)) << "lane " << i;
         EXPECT_TRUE(any(!(V::load(lane.data()) == tested::zero<V>()))) << "lane " << i;
+        EXPECT_FALSE(all(V::load(lane.data()) == tested::zero<V>())) << "lane " << i;
     }
 }
 

@@ -548,16 +548,17 @@ inline bool begins_at_end(bool better, T* const (&out)[Out], const T* const (&in
     return better ? downwards >= close || downwards >= upwards : upwards < close && upwards < downwards;
 }
 
-/// out[j] = op(in[j]...) for whole vectors in memory. The inputs of a vector are read before its output is written, so an output may be an
-/// input. The operation and the pointers are copies, which no store can seem to change.
+/// out[j] = op(in[j]...) for whole vectors in memory: register by register, since lanes of a map know nothing of each other,
+/// and more of them would not fit in 16 registers. The inputs of a vector are read before its output is written, so an
+/// output may be an input. The operation and the pointers are copies, which no store can seem to change.
 template <class Op, class T, std::size_t... O, std::size_t... I>
 inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* const* in, std::index_sequence<O...>,
                           std::index_sequence<I...>)
 {
-    using V = lanes<T>;
-    constexpr std::size_t step = V::size;
+    using V = reg<T>;
     T* const y[] = {out[O]...};
     const T* const x[] = {in[I]...};
+    constexpr std::size_t step = V::size;
     const bool down = begins_at_end(reads_again<Op>, y, x);
     const std::size_t next = down ? std::size_t{0} - step : step;
     std::size_t j = down ? n - step : 0;

@@ -209,6 +209,7 @@ struct constants<double> {
 template <class V>
 struct exp_terms {
     V minus_one, low, n, r, s;
+    V power;  // 2^n where that is a normal number
 };
 
 template <class V>
@@ -218,8 +219,10 @@ RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<sca
     using T = scalar<V>;
     using c = constants<T>;
     x = min(V::broadcast(reach), max(V::broadcast(-reach), x));
-    const V magic = V::broadcast(format<T>::magic);
-    const V n = fma(x, V::broadcast(c::log2_e), magic) - magic;
+    // x log2(e) is never half way between two integers unless it is 0, so adding the bias before rounding changes nothing
+    const V magic = V::broadcast(format<T>::magic + format<T>::bias);
+    const V biased = fma(x, V::broadcast(c::log2_e), magic);
+    const V n = biased - magic;
     const V exact = fma(n, V::broadcast(-c::ln2_hi), x);
     const V without_tail = fma(n, V::broadcast(-c::ln2_lo), exact);
     const V r = without_tail + tail;
@@ -231,7 +234,7 @@ RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<sca
     // e^(r + r_low) is e^r + r_low e^r
     if constexpr (sizeof(T) == 8) r_low = fma(r_low, minus_one, r_low);
     const V low = (r - minus_one) + fma(square, half_and_more, r_low);
-    return {minus_one, low, n, r, s};
+    return {minus_one, low, n, r, s, from_bits(shift_left<format<T>::fraction_bits>(to_bits(biased)))};
 }
 
 template <accuracy A = accuracy::standard, class V>
@@ -276,7 +279,7 @@ RESIDUA_LANE_INLINE V standard_tanh(V x)
     const V half = V::broadcast(T(0.5));
     const V magnitude = min(V::broadcast(constants<T>::tanh_most), abs(x));
     const auto e = reduce_exp(magnitude + magnitude);
-    const V power = pow2(e.n);
+    const V power = e.power;
     const V E = fma(e.minus_one, power, power - one);
     const auto small = e.n == zero<V>();
     const auto middle = (!small) & (E < one);
@@ -295,7 +298,7 @@ RESIDUA_LANE_INLINE extended<V> extended_tanh(V x, V tail = zero<V>())
     const V two = V::broadcast(2);
     const V magnitude = min(V::broadcast(constants<scalar<V>>::tanh_most), abs(x));
     const auto e = reduce_exp(magnitude + magnitude, constants<scalar<V>>::exp_reach, tail + tail);
-    const V power = pow2(e.n);
+    const V power = e.power;
     const V E = fma(e.minus_one, power, power - one);
     const V E_low = fma(power, e.low, fma(e.minus_one, power, (power - one) - E));
     const V D = E + two;

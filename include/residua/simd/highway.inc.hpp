@@ -121,11 +121,17 @@ RESIDUA_LANE_INLINE reg<T> operator*(reg<T> a, reg<T> b)
     return {product};
 }
 
+// The compiler's own, which it can merge with an fma.
+template <class T>
+RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a)
+{
+    return {typename reg<T>::vector{-a.v.raw}};
+}
+
 // clang-format off
 template <class T> RESIDUA_LANE_INLINE reg<T> operator+(reg<T> a, reg<T> b) { return {hn::Add(a.v, b.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a, reg<T> b) { return {hn::Sub(a.v, b.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg<T> operator/(reg<T> a, reg<T> b) { return {hn::Div(a.v, b.v)}; }
-template <class T> RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a) { return {hn::Neg(a.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg<T> operator&(reg<T> a, reg<T> b) { return {hn::And(a.v, b.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg<T> operator|(reg<T> a, reg<T> b) { return {hn::Or(a.v, b.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg<T> operator^(reg<T> a, reg<T> b) { return {hn::Xor(a.v, b.v)}; }
@@ -133,6 +139,7 @@ template <int N, class T> RESIDUA_LANE_INLINE reg<T> shift_left(reg<T> a) { retu
 template <int N, class T> RESIDUA_LANE_INLINE reg<T> shift_right(reg<T> a) { return {hn::ShiftRight<N>(a.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg<T> sqrt(reg<T> a) { return {hn::Sqrt(a.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg<T> abs(reg<T> a) { return {hn::Abs(a.v)}; }
+template <class T> RESIDUA_LANE_INLINE reg<T> copysign(reg<T> a, reg<T> s) { return {hn::CopySign(a.v, s.v)}; }
 
 template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator<(reg<T> a, reg<T> b) { return {hn::Lt(a.v, b.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator<=(reg<T> a, reg<T> b) { return {hn::Le(a.v, b.v)}; }
@@ -141,6 +148,7 @@ template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator&(reg_mask<T> a, reg_
 template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator|(reg_mask<T> a, reg_mask<T> b) { return {hn::Or(a.v, b.v)}; }
 template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator!(reg_mask<T> a) { return {hn::Not(a.v)}; }
 template <class T> RESIDUA_LANE_INLINE bool any(reg_mask<T> m) { return !hn::AllFalse(tag<T>{}, m.v); }
+template <class T> RESIDUA_LANE_INLINE bool all(reg_mask<T> m) { return hn::AllTrue(tag<T>{}, m.v); }
 template <class T> RESIDUA_LANE_INLINE reg<T> select(reg_mask<T> m, reg<T> a, reg<T> b) { return {hn::IfThenElse(m.v, a.v, b.v)}; }
 
 RESIDUA_LANE_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return {hn::BitCast(tag<std::uint32_t>{}, a.v)}; }

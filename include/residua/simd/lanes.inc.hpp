@@ -19,7 +19,7 @@
 //   max(a, b)               b < a ? a : b, so b if either is NaN or they are equal
 //   round(a)                to the nearest integer, halves to even; the sign of a zero kept; infinities and NaN kept
 //   a < b, a <= b, a == b   false if either is NaN
-//   m & n, m | n, !m, any(m), select(m, a, b)   the last: a where m, else b, bits unchanged
+//   m & n, m | n, !m, any(m), all(m), select(m, a, b)   the last: a where m, else b, bits unchanged
 //   to_bits(v), from_bits(u)   the same bits as unsigned integers, and back
 //   u + v, u - v, u & v, u | v, u ^ v, shift_left<N>(u), shift_right<N>(u)   of unsigned lanes, modulo 2^32 (2^64);
 //                           shifts bring in zeros
@@ -78,6 +78,7 @@ concept floating_lanes = requires(V a, typename V::value_type* p, const typename
     { min(a, a) } -> std::same_as<V>;
     { max(a, a) } -> std::same_as<V>;
     { any(!(a < a) & ((a <= a) | (a == a))) } -> std::same_as<bool>;
+    { all(a == a) } -> std::same_as<bool>;
     { select(a < a, a, a) } -> std::same_as<V>;
     { from_bits(to_bits(a)) } -> std::same_as<V>;
     shift_right<1>(
@@ -410,14 +411,17 @@ RESIDUA_LANE_INLINE void store(scalar<V>* p, V v, int n)
 }
 /// narrow(v). A conversion with a subnormal result is left to microcode by many CPUs, in hundreds of cycles: here it is
 /// an integer times 2^-149, whose bits are the integer.
-RESIDUA_LANE_INLINE f32x16 quickly_narrowed(f64x16 v)
+template <class H>
+RESIDUA_LANE_INLINE auto quickly_narrowed(twice<H> v)
 {
-    const auto subnormal = (abs(v) < f64x16::broadcast(0x1p-126)) & (!(v == zero<f64x16>()));
+    using W = twice<H>;
+    using V = decltype(narrow(v));
+    const auto subnormal = (abs(v) < W::broadcast(0x1p-126)) & (!(v == zero<W>()));
     if (!any(subnormal)) return narrow(v);
-    const f64x16 count = select(subnormal, abs(v) * f64x16::broadcast(0x1p149), zero<f64x16>());
-    const f32x16 whole = f32x16::broadcast(format<float>::whole);
+    const W count = select(subnormal, abs(v) * W::broadcast(0x1p149), zero<W>());
+    const V whole = V::broadcast(format<float>::whole);
     const auto fraction = to_bits(narrow(round(count)) + whole) - to_bits(whole);
-    return from_bits(to_bits(narrow(select(subnormal, copysign(zero<f64x16>(), v), v))) | fraction);
+    return from_bits(to_bits(narrow(select(subnormal, copysign(zero<W>(), v), v))) | fraction);
 }
 
 RESIDUA_LANE_INLINE void store(float* p, f64x16 v) { quickly_narrowed(v).store(p); }

@@ -19,7 +19,7 @@ RESIDUA_LANE_INLINE logistic_terms<V> logistic(V x, V tail)
 {
     const V one = V::broadcast(1);
     const auto e = reduce_exp(-x, constants<scalar<V>>::normal_exp_reach, -tail);
-    const V p = pow2(e.n);
+    const V p = e.power;
     const V larger = max(one, p);
     const V smaller = min(one, p);
     const V d = fma(e.minus_one, p, larger + smaller);
@@ -31,10 +31,10 @@ RESIDUA_LANE_INLINE logistic_terms<V> logistic(V x, V tail)
     return {z, fma(-low, z, fma(-d, z, one))};
 }
 
-/// The operands of s(x + tail) a (b + b_low), of which a b is rounded to `product`. b_low is what a rounding of b took.
+/// The operands of s(x + tail) a (b + b_low). b_low is what a rounding of b took.
 template <class V>
 struct logistic_operands {
-    V x, tail, a, b, b_low, product;
+    V x, tail, a, b, b_low;
 };
 
 /// The same for any numbers of double: each factor without its power of two. Far below zero s is e^x.
@@ -64,24 +64,24 @@ RESIDUA_OUT_OF_LINE void any_logistic_product(const scalar<V>* x, const scalar<V
 {
     V factor = load<V>(a);
     if constexpr (Falling) factor = max(V::broadcast(-format<scalar<V>>::largest), factor);
-    if constexpr (std::is_same_v<V, f32x16>) {
+    if constexpr (std::is_same_v<scalar<V>, float>) {
         // in double no product of floats leaves the range, and beyond logistic's reach it is 0 as a float
         const auto s = logistic<accuracy::standard>(widen(load<V>(x)), widen(load<V>(tail)));
-        const f64x16 sum = widen(load<V>(b)) + widen(load<V>(b_low));
+        const auto sum = widen(load<V>(b)) + widen(load<V>(b_low));
         quickly_narrowed((widen(factor) * sum) * s.z).store(y);
     } else {
         in_parts(load<V>(x), load<V>(tail), factor, load<V>(b), load<V>(b_low)).store(y);
     }
 }
 
-/// Whether y can be what the terms of `logistic` give: x is within its reach, and nothing has left the range. To be
-/// precise the last of the terms has to be a normal number too, unless all are zero.
+/// Whether y can be what the terms of `logistic` give: x is within its reach, and nothing has left the range: where a
+/// product has, what its rounding took is NaN or infinite the other way. To be precise the last of the terms has to be a
+/// normal number too, unless all are zero.
 template <accuracy A, class V>
 RESIDUA_LANE_INLINE auto is_ordinary(const logistic_operands<V>& of, V y)
 {
     using c = constants<scalar<V>>;
-    const auto within =
-        (V::broadcast(-c::normal_exp_reach) < of.x) & (abs(of.product) < V::broadcast(scalar<V>(__builtin_inf())));
+    const auto within = (V::broadcast(-c::normal_exp_reach) < of.x) & (y == y);
     if constexpr (A == accuracy::precise) {
         const auto zeros = (of.a == zero<V>()) | (of.b == zero<V>());
         return within & ((V::broadcast(c::least_precise) < abs(y)) | zeros);
@@ -95,7 +95,7 @@ template <accuracy A, bool Falling, class V>
 RESIDUA_LANE_INLINE V unless_extreme(V y, const logistic_operands<V>& of)
 {
     const auto ordinary = is_ordinary<A>(of, y);
-    if (any(!ordinary)) {
+    if (!all(ordinary)) {
         alignas(64) scalar<V> memory[6][V::size];
         of.x.store(memory[0]);
         of.tail.store(memory[1]);
@@ -120,7 +120,7 @@ template <accuracy A, bool Falling = false, class V>
 RESIDUA_LANE_INLINE V sigmoid_product(V x, V a)
 {
     const V y = times(logistic<A>(x, zero<V>()), a, zero<V>());
-    return unless_extreme<A, Falling>(y, logistic_operands<V>{x, zero<V>(), a, V::broadcast(1), zero<V>(), a});
+    return unless_extreme<A, Falling>(y, logistic_operands<V>{x, zero<V>(), a, V::broadcast(1), zero<V>()});
 }
 
 /// 1 / (1 + e^-x)
@@ -141,7 +141,7 @@ RESIDUA_LANE_INLINE V silu_product(V x, V b)
 {
     const V product = x * b;
     const V y = times(logistic<A>(x, zero<V>()), product, fma(x, b, -product));
-    return unless_extreme<A, true>(y, logistic_operands<V>{x, zero<V>(), x, b, zero<V>(), product});
+    return unless_extreme<A, true>(y, logistic_operands<V>{x, zero<V>(), x, b, zero<V>()});
 }
 
 /// x s(slope x) (b + b_low) with slope > 0; b_low is what a rounding of b took, and that of slope x is carried along.
@@ -152,7 +152,7 @@ RESIDUA_LANE_INLINE V silu_product(V x, V slope, V b, V b_low)
     const V tail = finite_tail(fma(slope, x, -u));
     const V product = x * b;
     const V y = times(logistic<A>(u, tail), product, fma(x, b_low, fma(x, b, -product)));
-    return unless_extreme<A, true>(y, logistic_operands<V>{u, tail, x, b, b_low, product});
+    return unless_extreme<A, true>(y, logistic_operands<V>{u, tail, x, b, b_low});
 }
 
 }  // namespace RESIDUA_PASS

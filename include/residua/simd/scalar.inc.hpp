@@ -121,6 +121,12 @@ RESIDUA_LANE_INLINE bool any(reg_mask<T> m)
     return r;
 }
 
+template <class T>
+RESIDUA_LANE_INLINE bool all(reg_mask<T> m)
+{
+    return !any(!m);
+}
+
 RESIDUA_LANE_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return __builtin_bit_cast(reg<std::uint32_t>, a); }
 RESIDUA_LANE_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return __builtin_bit_cast(reg<std::uint64_t>, a); }
 RESIDUA_LANE_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return __builtin_bit_cast(reg<float>, a); }

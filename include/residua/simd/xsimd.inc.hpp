@@ -315,6 +315,13 @@ RESIDUA_LANE_INLINE reg<T> sqrt(reg<T> a)
 }
 #endif
 
+// The compiler's own, which it can merge with an fma.
+template <class T>
+RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a)
+{
+    return {typename reg<T>::batch(-static_cast<typename reg<T>::raw>(a.v))};
+}
+
 template <class T>
 RESIDUA_LANE_INLINE reg<T> operator*(reg<T> a, reg<T> b)
 {
@@ -340,6 +347,7 @@ template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator&(reg_mask<T> a, reg_
 template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator|(reg_mask<T> a, reg_mask<T> b) { return {a.v | b.v}; }
 template <class T> RESIDUA_LANE_INLINE reg_mask<T> operator!(reg_mask<T> a) { return {!a.v}; }
 template <class T> RESIDUA_LANE_INLINE bool any(reg_mask<T> m) { return xsimd::any(m.v); }
+template <class T> RESIDUA_LANE_INLINE bool all(reg_mask<T> m) { return xsimd::all(m.v); }
 template <class T> RESIDUA_LANE_INLINE reg<T> select(reg_mask<T> m, reg<T> a, reg<T> b) { return {xsimd::select(m.v, a.v, b.v)}; }
 
 RESIDUA_LANE_INLINE reg<std::uint32_t> to_bits(reg<float> a) { return reinterpret<std::uint32_t>(a); }
@@ -348,8 +356,6 @@ RESIDUA_LANE_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return reinterp
 RESIDUA_LANE_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return reinterpret<double>(a); }
 
 // The sign bit flipped, of a zero and a NaN too.
-RESIDUA_LANE_INLINE reg<float> operator-(reg<float> a) { return from_bits(to_bits(a) ^ reg<std::uint32_t>::broadcast(0x80000000u)); }
-RESIDUA_LANE_INLINE reg<double> operator-(reg<double> a) { return from_bits(to_bits(a) ^ reg<std::uint64_t>::broadcast(0x8000000000000000u)); }
 // clang-format on
 
 // On x86 min(a, b) is a < b ? a : b to the letter; elsewhere the comparison says so.
