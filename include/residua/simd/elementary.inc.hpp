@@ -212,18 +212,17 @@ struct exp_terms {
     V power;  // 2^n where that is a normal number
 };
 
-template <class V>
-RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
-                                            V tail = zero<V>())
+/// For an x within reach, or for -x: then the sign costs nothing.
+template <int Sign = 1, class V>
+RESIDUA_LANE_INLINE exp_terms<V> exp_terms_of(V x, V tail)
 {
     using T = scalar<V>;
     using c = constants<T>;
-    x = min(V::broadcast(reach), max(V::broadcast(-reach), x));
     // x log2(e) is never half way between two integers unless it is 0, so adding the bias before rounding changes nothing
     const V magic = V::broadcast(format<T>::magic + format<T>::bias);
-    const V biased = fma(x, V::broadcast(c::log2_e), magic);
+    const V biased = fma(x, V::broadcast(Sign * c::log2_e), magic);
     const V n = biased - magic;
-    const V exact = fma(n, V::broadcast(-c::ln2_hi), x);
+    const V exact = fma(n, V::broadcast(-c::ln2_hi), Sign < 0 ? -x : x);
     const V without_tail = fma(n, V::broadcast(-c::ln2_lo), exact);
     const V r = without_tail + tail;
     const V s = polynomial(r, c::exp);
@@ -235,6 +234,12 @@ RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<sca
     if constexpr (sizeof(T) == 8) r_low = fma(r_low, minus_one, r_low);
     const V low = (r - minus_one) + fma(square, half_and_more, r_low);
     return {minus_one, low, n, r, s, from_bits(shift_left<format<T>::fraction_bits>(to_bits(biased)))};
+}
+template <class V>
+RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
+                                            V tail = zero<V>())
+{
+    return exp_terms_of(min(V::broadcast(reach), max(V::broadcast(-reach), x)), tail);
 }
 
 template <accuracy A = accuracy::standard, class V>
