@@ -627,15 +627,26 @@ inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const sink<T>
     walk<T, 2, sizeof...(In)>(mapped<2, sizeof...(In), T>(op), n, {y, z}, {in...});
 }
 
+/// The rows that a map has to go along: one, where in every operand each row begins where the one before it ends, since no
+/// element knows which row it is in. So short rows cost no more than long ones.
+template <class... Operand>
+inline shape without_ends(shape s, const Operand&... operands)
+{
+    const bool adjacent = ((operands.stride == static_cast<std::ptrdiff_t>(s.columns * operands.step)) && ...);
+    return s.rows > 1 && adjacent ? shape{1, s.rows * s.columns} : s;
+}
+
 /// The same for every row, in T.
 template <class T, class Op, class... In>
 inline void map(const Op& op, shape s, output y, const In&... in)
 {
+    s = without_ends(s, y, in...);
     for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), from<T>(in, i)...);
 }
 template <class T, class Op, class... In>
 inline void map_to_two(const Op& op, shape s, output y, output z, const In&... in)
 {
+    s = without_ends(s, y, z, in...);
     for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), to<T>(z, i), from<T>(in, i)...);
 }
 
