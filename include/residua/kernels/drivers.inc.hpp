@@ -167,7 +167,7 @@ RESIDUA_LANE_INLINE std::ptrdiff_t offset_of_row(const void* data, std::size_t i
 
 /// Row i of an input, to compute with in T. (An element is wider than T only where T is double.)
 template <class T>
-inline source<T> from(const input& in, std::size_t i)
+RESIDUA_LANE_INLINE source<T> from(const input& in, std::size_t i)
 {
     const std::ptrdiff_t offset = offset_of_row(in.data, i, in.stride);
     switch (in.type) {
@@ -182,7 +182,7 @@ inline source<T> from(const input& in, std::size_t i)
 
 /// Row i of an output.
 template <class T>
-inline sink<T> to(const output& out, std::size_t i)
+RESIDUA_LANE_INLINE sink<T> to(const output& out, std::size_t i)
 {
     const std::ptrdiff_t offset = offset_of_row(out.data, i, out.stride);
     switch (out.type) {
@@ -328,18 +328,19 @@ template <class T, std::size_t Out, std::size_t In>
 RESIDUA_OUT_OF_LINE void part_of_vector(memory_operation<T> f, const void* op, std::size_t j, std::size_t rest,
                                         T* const* out, const T* const* in)
 {
-    constexpr std::size_t step = lanes<T>::size;
-    alignas(64) T read[In][step] = {};
-    alignas(64) T written[Out][step];
+    using V = lanes<T>;
+    alignas(64) T read[In][V::size];
+    alignas(64) T written[Out][V::size];
     T* out_pointers[Out];
     const T* in_pointers[In];
+    const int n = static_cast<int>(rest);
     for (std::size_t i = 0; i < In; ++i) {
-        __builtin_memcpy(read[i], in[i] + j, rest * sizeof(T));
+        V::load(in[i] + j, n).store(read[i]);
         in_pointers[i] = read[i];
     }
     for (std::size_t i = 0; i < Out; ++i) out_pointers[i] = written[i];
-    f(op, step, out_pointers, in_pointers);
-    for (std::size_t i = 0; i < Out; ++i) __builtin_memcpy(out[i] + j, written[i], rest * sizeof(T));
+    f(op, V::size, out_pointers, in_pointers);
+    for (std::size_t i = 0; i < Out; ++i) V::load(written[i]).store(out[i] + j, n);
 }
 
 /// The elements before the first line of the cache, for a row so long that it does not stay in the nearest one. In a
@@ -432,10 +433,16 @@ template <class T, std::size_t In>
 RESIDUA_OUT_OF_LINE void part_of_group(memory_sum<T> f, const void* op, std::size_t j, std::size_t rest,
                                        double* total, const T* const* in)
 {
-    alignas(64) T read[In][group<T>] = {};
+    using V = lanes<T>;
+    alignas(64) T read[In][group<T>];
     const T* pointers[In];
     for (std::size_t i = 0; i < In; ++i) {
-        __builtin_memcpy(read[i], in[i] + j, rest * sizeof(T));
+        for (std::size_t k = 0; k < group<T>; k += V::size) {
+            const std::size_t n = k < rest ? rest - k : 0;
+            const V v =
+                n < V::size ? V::load(in[i] + (j + (rest - n)), static_cast<int>(n)) : V::load(in[i] + j + k);
+            v.store(read[i] + k);
+        }
         pointers[i] = read[i];
     }
     f(op, group<T>, total, pointers);
