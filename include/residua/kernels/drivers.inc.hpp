@@ -563,9 +563,9 @@ inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* co
                           std::index_sequence<I...>)
 {
     using V = reg<T>;
+    constexpr std::size_t step = V::size;
     T* const y[] = {out[O]...};
     const T* const x[] = {in[I]...};
-    constexpr std::size_t step = V::size;
     const bool down = begins_at_end(reads_again<Op>, y, x);
     const std::size_t next = down ? std::size_t{0} - step : step;
     std::size_t j = down ? n - step : 0;

@@ -12,11 +12,13 @@ struct logistic_terms {
     V z, missing;
 };
 
-/// Given e^-x. With e^-x = (1 + m) p the divisor is p m + (larger of 1 and p) + (smaller), and `low` what its rounding
-/// takes: both differences are exact, or as good as.
+/// For x + tail, to the bit what it is at normal_exp_reach beyond it. With e^-x = (1 + m) p the divisor is p m + (larger of
+/// 1 and p) + (smaller), and `low` what its rounding takes: both differences are exact, or as good as.
 template <accuracy A, class V>
-RESIDUA_LANE_INLINE logistic_terms<V> logistic_of_exp(const exp_terms<V>& e)
+RESIDUA_LANE_INLINE logistic_terms<V> logistic(V x, V tail)
 {
+    const V reach = V::broadcast(constants<scalar<V>>::normal_exp_reach);
+    const auto e = exp_terms_of<-1>(max(-reach, min(reach, x)), -tail);
     const V one = V::broadcast(1);
     const V p = e.power;
     const V larger = max(one, p);
@@ -28,20 +30,6 @@ RESIDUA_LANE_INLINE logistic_terms<V> logistic_of_exp(const exp_terms<V>& e)
     if constexpr (A == accuracy::precise) low = fma(e.low, p, low + (smaller - (missed + beyond)));
     const V z = one / d;
     return {z, fma(-low, z, fma(-d, z, one))};
-}
-
-/// For x + tail, to the bit what it is at normal_exp_reach beyond it.
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE logistic_terms<V> logistic(V x, V tail)
-{
-    return logistic_of_exp<A>(reduce_exp(-x, constants<scalar<V>>::normal_exp_reach, -tail));
-}
-/// The same where x is not below that reach; there it is nothing.
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE logistic_terms<V> logistic_from_reach(V x, V tail)
-{
-    return logistic_of_exp<A>(
-        exp_terms_of<-1>(min(V::broadcast(constants<scalar<V>>::normal_exp_reach), x), -tail));
 }
 
 /// The operands of s(x + tail) a (b + b_low). b_low is what a rounding of b took.
@@ -132,7 +120,7 @@ RESIDUA_LANE_INLINE V times(logistic_terms<V> s, V hi, V low)
 template <accuracy A, bool Falling = false, class V>
 RESIDUA_LANE_INLINE V sigmoid_product(V x, V a)
 {
-    const V y = times(logistic_from_reach<A>(x, zero<V>()), a, zero<V>());
+    const V y = times(logistic<A>(x, zero<V>()), a, zero<V>());
     return unless_extreme<A, Falling>(y, logistic_operands<V>{x, zero<V>(), a, V::broadcast(1), zero<V>()});
 }
 
@@ -153,7 +141,7 @@ template <accuracy A, class V>
 RESIDUA_LANE_INLINE V silu_product(V x, V b)
 {
     const V product = x * b;
-    const V y = times(logistic_from_reach<A>(x, zero<V>()), product, fma(x, b, -product));
+    const V y = times(logistic<A>(x, zero<V>()), product, fma(x, b, -product));
     return unless_extreme<A, true>(y, logistic_operands<V>{x, zero<V>(), x, b, zero<V>()});
 }
 
@@ -164,7 +152,7 @@ RESIDUA_LANE_INLINE V silu_product(V x, V slope, V b, V b_low)
     const V u = slope * x;
     const V tail = finite_tail(fma(slope, x, -u));
     const V product = x * b;
-    const V y = times(logistic_from_reach<A>(u, tail), product, fma(x, b_low, fma(x, b, -product)));
+    const V y = times(logistic<A>(u, tail), product, fma(x, b_low, fma(x, b, -product)));
     return unless_extreme<A, true>(y, logistic_operands<V>{u, tail, x, b, b_low});
 }
 
