@@ -16,12 +16,10 @@ using operand::input;
 using operand::output;
 using operand::shape;
 
-/// Vectors that are added up before they are folded into double lanes, so that the error does not grow with the row.
-inline constexpr std::size_t vectors_of_fold = 32;
-
-/// The elements of a block: 2 KiB.
+/// The elements of a block: 2 KiB. The terms of a sum are added up within a block before they are added to those before it,
+/// so that the error does not grow with the row.
 template <class T>
-inline constexpr std::size_t block = vectors_of_fold * static_cast<std::size_t>(lanes<T>::size);
+inline constexpr std::size_t block = 32 * static_cast<std::size_t>(lanes<T>::size);
 
 // --- where a row comes from and goes to ------------------------------------------------------------------------
 
