@@ -144,7 +144,8 @@ RESIDUA_LANE_INLINE void load_float16_halves(__m512& v, const void* p)
 }
 RESIDUA_LANE_INLINE void store_float16_halves(void* p, __m512 v)
 {
-    const __m256i half = _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    // without optimisation GCC's unmasked one is a macro that converts -1 to a mask, and warns of it here
+    const __m256i half = _mm512_maskz_cvtps_ph(__mmask16{0xffff}, v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m256i sign = _mm256_set1_epi16(-0x8000);
     const __m256i magnitude = _mm256_min_epu16(_mm256_andnot_si256(sign, half), _mm256_set1_epi16(0x7e00));
     const __m256i all = _mm256_or_si256(magnitude, _mm256_and_si256(sign, half));
@@ -249,14 +250,14 @@ struct reg {
     }
 
     RESIDUA_LANE_INLINE static reg load_float16(const void* p)
-        requires requires(raw v) { load_float16_halves(v, p); }
+        requires requires(raw any) { load_float16_halves(any, p); }
     {
-        raw v;
-        load_float16_halves(v, p);
-        return {batch(v)};
+        raw loaded;
+        load_float16_halves(loaded, p);
+        return {batch(loaded)};
     }
     RESIDUA_LANE_INLINE void store_float16(void* p) const
-        requires requires(raw v) { store_float16_halves(p, v); }
+        requires requires(raw any) { store_float16_halves(p, any); }
     {
         store_float16_halves(p, static_cast<raw>(v));
     }
