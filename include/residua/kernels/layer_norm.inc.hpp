@@ -61,7 +61,7 @@ struct standard_row {
     {
         if (rows.type != element::float64) return 0;
         const double most = largest_magnitude(from<double>(rows, i), n);
-        if (!(most > 0) || most > 0x1.fffffffffffffp1023 || (most > 0x1p-400 && most < 0x1p400)) return 0;
+        if (!is_finite_and_positive(most) || (most > 0x1p-400 && most < 0x1p400)) return 0;
         const double root = __builtin_sqrt(eps);
         return exponent_to_one(most > root ? most : root) + square_range<double>::scaled_to;
     }

@@ -255,13 +255,6 @@ inline void jacobian_in_range(const Target& out, const source<double>& a, const 
 
 // For any a, f and x, all are brought near one: the Jacobian is applied to a 2^exponent, or to a f 2^exponent.
 
-inline bool is_finite_and_positive(double x) { return x > 0 && x <= 0x1.fffffffffffffp1023; }
-inline int exponent_of_row(const source<double>& x, std::size_t n)
-{
-    const double largest = largest_magnitude(x, n);
-    return is_finite_and_positive(largest) ? exponent_to_one(largest) : 0;
-}
-
 /// a f 2^(of_a + of_f + rest): nothing on the way leaves the range where the first two bring a and f near one.
 struct scaled_product {
     double offset;

@@ -87,10 +87,7 @@ inline void softmax_jacobian(shape s, output out, input y, input a)
         double sum = sum_row(multiply_add{}, n, y_row, a_row);
         const double size = __builtin_fabs(sum);
         int up = 0;
-        if (!(size >= 0x1p-900 && size <= 0x1p960)) {
-            const double most = largest_magnitude(a_row, n);
-            if (most > 0 && most <= 0x1.fffffffffffffp1023) up = exponent_to_one(most);
-        }
+        if (!(size >= 0x1p-900 && size <= 0x1p960)) up = exponent_of_row(a_row, n);
         const auto scaled = computed(times_power{up}, a_row);
         const auto row = up == 0 ? a_row : scaled.as_source();
         if (up != 0) sum = sum_row(multiply_add{}, n, y_row, row);

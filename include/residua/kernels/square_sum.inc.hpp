@@ -54,11 +54,17 @@ inline int exponent_to_one(double x)
     return 1023 + up - static_cast<int>(__builtin_bit_cast(std::uint64_t, x) >> 52);
 }
 
+inline bool is_finite_and_positive(double x) { return x > 0 && x <= 0x1.fffffffffffffp1023; }
+/// The exponent that brings a row's largest element to between 1 and 2, if it is finite and not zero; else 0.
+inline int exponent_of_row(const source<double>& x, std::size_t n)
+{
+    const double largest = largest_magnitude(x, n);
+    return is_finite_and_positive(largest) ? exponent_to_one(largest) : 0;
+}
+
 /// Where a sum of squares can be trusted, per element: above `least` what underflow takes is not seen, below `most`
 /// nothing has overflowed. A row that is scaled has its largest element near 2^scaled_to: far from the end where the
 /// squares overflow, and so far from the other that a small element keeps its bits wherever x r is a normal number.
-inline constexpr double largest_share_of_lane = 0.25;
-
 template <class T>
 struct square_range;
 template <>
@@ -72,8 +78,10 @@ struct square_range<double> {
     static constexpr int scaled_to = 480;
 };
 
-/// The sum of the squares as they are. Of float, where one lane has much of it, the roundings of a few elements are not
-/// lost among those of many: then it is taken again in double.
+inline constexpr double largest_share_of_lane = 0.25;
+
+/// The sum of the squares as they are. Of float, where one lane has more than that share of it, the roundings of a few
+/// elements are not lost among those of many: then it is taken again in double.
 template <class T>
 inline double plain_sum_of_squares(const source<T>& x, std::size_t n)
 {
@@ -97,7 +105,7 @@ inline square_sum sum_of_squares(const source<T>& x, std::size_t n)
     if ((s >= static_cast<double>(n) * square_range<T>::least && s <= square_range<T>::most) || s != s)
         return {s, 0};
     const double most = static_cast<double>(largest_magnitude(x, n));
-    if (!(most > 0) || most > 0x1.fffffffffffffp1023) return {s, 0};
+    if (!is_finite_and_positive(most)) return {s, 0};
     const int exponent = exponent_to_one(most) + square_range<T>::scaled_to;
     const auto scaled = in_range(x, exponent);
     return {plain_sum_of_squares(scaled.as_source(), n), exponent};
