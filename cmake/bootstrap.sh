@@ -9,7 +9,7 @@ packages=(
     libcli11-dev libfmt-dev nlohmann-json3-dev libboost-dev libmpfr-dev
     gnuplot-nox
 )
-ci_packages=(clang libclang-rt-dev clang-format-19 doxygen g++-aarch64-linux-gnu qemu-user)
+ci_packages=(ccache clang libclang-rt-dev clang-format-19 doxygen g++-aarch64-linux-gnu qemu-user)
 bench_packages=(libeigen3-dev libsleef-dev libdnnl-dev)
 matrix_packages=(g++-12 g++-12-aarch64-linux-gnu clang-14 clang-19 qemu-user)
 
@@ -20,8 +20,8 @@ Usage: cmake/bootstrap.sh [--ci] [--bench] [--matrix] [--help]
 Installs the Debian packages that residua's examples, tests and benchmarks need. Packages that are there already are
 left alone; when nothing is missing nothing is done and no network is used.
 
-  --ci      also what the whole check (.ci/run) needs: Clang and its sanitizers, clang-format, Doxygen, a compiler
-            and an emulator for AArch64
+  --ci      also what the whole check (.ci/run) needs: Clang and its sanitizers, clang-format, Doxygen, ccache,
+            a compiler and an emulator for AArch64
   --bench   also the libraries that the benchmarks compare with
   --matrix  also the compilers and the emulator that the preset `matrix` asks for
   --help    this text
@@ -37,8 +37,7 @@ for argument in "$@"; do
     case "$argument" in
         --ci) packages+=("${ci_packages[@]}"); ci_packages=() ;;
         --bench) packages+=("${bench_packages[@]}"); bench_packages=() ;;
-        --matrix) packages+=("${matrix_packages[@]}"); bench_packages=(libeigen3-dev libsleef-dev libdnnl-dev)
-matrix_packages=() ;;
+        --matrix) packages+=("${matrix_packages[@]}"); matrix_packages=() ;;
         -h | --help) usage; exit 0 ;;
         *) fail 2 "unknown option '$argument' (try --help)" ;;
     esac
