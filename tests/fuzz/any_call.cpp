@@ -364,22 +364,7 @@ std::string run_in_place(const any_call& call, const contents* expected, content
     return {};
 }
 
-contents converted(const contents& from, const form& of, const form& to)
-{
-    contents all;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-        all.push_back(operations::stored(operations::numbers(from[i], of.types[i]), to.types[i]));
-    }
-    return all;
-}
-
-bool has_double(const any_call& call)
-{
-    for (std::size_t i = 0; i < call.places.size(); ++i) {
-        if (!call.op->operands[i].is_sum() && call.form->types[i] == element::float64) return true;
-    }
-    return false;
-}
+bool has_double(const any_call& call) { return operations::has_double(*call.op, *call.form); }
 
 bool all_below(const any_call& call, const contents& given, double limit)
 {
@@ -403,19 +388,8 @@ std::string not_rounded_once(const any_call& call, const contents& given, const 
 {
     const auto& op = *call.op;
     if (op.rounds_inside || (may_turn_to_double(op) && !all_below(call, given, 0x1p60))) return {};
-    if (op.is_more_precise_of_double && !has_double(call)) return {};
-    const form& wider = op.alike(op.computes_in_double || has_double(call) ? element::float64 : element::float32);
-    const auto exact =
-        operations::results(op, wider, call.count, call.columns, converted(given, *call.form, wider));
-    const auto rounded = converted(exact, wider, *call.form);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        const auto& o = op.operands[i];
-        // what is added up in float is rounded row after row
-        if (!o.is_written() || (o.is_sum() && call.form->types[i] != wider.types[i])) continue;
-        const auto wrong = difference(results[i], rounded[i], call.form->types[i]);
-        if (!wrong.empty()) return in_operand(i, "rounded once from a wider type, " + wrong);
-    }
-    return {};
+    if (op.has_terms_that_cancel && !has_double(call)) return {};
+    return operations::not_rounded_once(op, *call.form, call.count, call.columns, given, results);
 }
 
 /// Finite inputs that are NaN's by the formula: below a logarithm, or beyond what the operation is for.
