@@ -276,7 +276,7 @@ private:
 using stride_rule = std::ptrdiff_t(const operations::operand& o, std::size_t i, std::ptrdiff_t width);
 
 void expect_the_packed_results(const operation& op, const form& f, std::size_t count, std::size_t columns,
-                               stride_rule* stride)
+                               stride_rule* stride, residua::store stores = residua::store::cached)
 {
     std::vector<among_canaries> memory;
     std::vector<place> places;
@@ -284,6 +284,7 @@ void expect_the_packed_results(const operation& op, const form& f, std::size_t c
         const auto width = static_cast<std::ptrdiff_t>(op.operands[i].width(columns));
         memory.emplace_back(op, f, i, count, columns, stride(op.operands[i], i, width));
         places.push_back(memory.back().where());
+        places.back().stores = stores;
     }
     const auto random = operations::random_contents(op, f, count, columns, 5);
     for (std::size_t i = 0; i < places.size(); ++i) scatter(random[i], places[i], f.types[i]);
@@ -329,6 +330,23 @@ TEST(memory_access, F3_every_operand_has_its_own_stride)
         }
         expect_the_packed_results(op, f, 2, 520, rules[1]);
         operations::record_promise(op, f, "strided");
+    });
+}
+
+TEST(memory_access, streaming_stores_give_the_same_bits_and_touch_nothing_else)
+{
+    // of lengths around a line, and around the pieces that are streamed
+    for_all([&](const operation& op, const form& f) {
+        for (const std::size_t n : {0U, 1U, 15U, 16U, 17U, 33U, 130U, 255U, 256U, 257U, 530U, 1100U}) {
+            if (n != 17 && n != 530 && !is_alike(op, f)) continue;
+            // rows that begin anywhere in a line, and some of them upside down
+            expect_the_packed_results(
+                op, f, n == 17 ? 5 : 2, n,
+                [](const operations::operand&, std::size_t i, std::ptrdiff_t width) {
+                    return (i % 3 == 1 ? -1 : 1) * (width + static_cast<std::ptrdiff_t>(5 * i % 16 + i));
+                },
+                residua::store::streaming);
+        }
     });
 }
 
@@ -408,11 +426,12 @@ TEST(memory_access, G2_in_place_is_out_of_place)
             if (n != 53 && !is_alike(op, f)) continue;
             const auto given = operations::random_contents(op, f, 3, n, 4);
             const auto expected = operations::results(op, f, 3, n, given);
-            const auto expect_over = [&](const std::vector<std::size_t>& under) {
+            const auto expect_over_with = [&](const std::vector<std::size_t>& under, residua::store stores) {
                 auto memory = given;
                 std::vector<place> places;
                 for (std::size_t i = 0; i < given.size(); ++i) {
                     places.push_back(operations::packed(op, i, 3, n, memory[under[i]].data()));
+                    places.back().stores = stores;
                 }
                 f.call(places.data());
                 auto got = gathered(f, places);
@@ -420,6 +439,10 @@ TEST(memory_access, G2_in_place_is_out_of_place)
                     if (under[i] != i) got[under[i]] = expected[under[i]];  // the input is gone
                 }
                 EXPECT_SAME(got, expected, op, f);
+            };
+            const auto expect_over = [&](const std::vector<std::size_t>& under) {
+                expect_over_with(under, residua::store::cached);
+                if (n >= 53) expect_over_with(under, residua::store::streaming);
             };
             std::vector<std::size_t> apart(given.size());
             for (std::size_t i = 0; i < given.size(); ++i) apart[i] = i;

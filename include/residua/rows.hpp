@@ -4,6 +4,7 @@
 #define RESIDUA_ROWS_HPP
 
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <ranges>
 #include <type_traits>
@@ -34,6 +35,7 @@ struct rows {
     std::size_t count = 0;
     std::size_t columns = 0;
     std::ptrdiff_t stride = 0;
+    store stores = store::automatic;  ///< how an output is stored (`with_store` sets it)
 
     RESIDUA_INLINE constexpr rows() = default;
     RESIDUA_INLINE constexpr rows(T* first, std::size_t row_count, std::size_t column_count) noexcept
@@ -49,7 +51,7 @@ struct rows {
     template <class U>
         requires(std::is_same_v<const U, T> && !std::is_const_v<U>)
     RESIDUA_INLINE constexpr rows(const rows<U>& other) noexcept
-        : data{other.data}, count{other.count}, columns{other.columns}, stride{other.stride}
+        : data{other.data}, count{other.count}, columns{other.columns}, stride{other.stride}, stores{other.stores}
     {
     }
 
@@ -61,7 +63,9 @@ struct rows {
     /// Rows first to first + n.
     RESIDUA_INLINE constexpr rows part(std::size_t first, std::size_t n) const noexcept
     {
-        return {(*this)[first], n, columns, stride};
+        rows some{(*this)[first], n, columns, stride};
+        some.stores = stores;
+        return some;
     }
     /// Row i alone.
     RESIDUA_INLINE constexpr rows row(std::size_t i) const noexcept { return part(i, 1); }
@@ -124,11 +128,62 @@ RESIDUA_INLINE constexpr operand::input memory(const rows<const T>& r) noexcept
 {
     return {r.data, r.stride, operand::element_of_type<T>, 1};
 }
+
+/// The bytes of the last level of this CPU's cache, as it describes itself; of another CPU, or where it says nothing, all
+/// there can be.
+RESIDUA_OUT_OF_LINE std::size_t last_level_cache() noexcept
+{
+    std::size_t largest = 0;
+#if defined(__x86_64__)
+    const auto ask = [](std::uint32_t leaf, std::uint32_t part) {
+        struct {
+            std::uint32_t a, b, c, d;
+        } says{};
+        asm("cpuid" : "=a"(says.a), "=b"(says.b), "=c"(says.c), "=d"(says.d) : "a"(leaf), "c"(part));
+        return says;
+    };
+    // Intel's description of the caches, and AMD's, in one format
+    for (const std::uint32_t leaf : {0x4u, 0x8000001du}) {
+        if (ask(leaf & 0x80000000u, 0).a < leaf) continue;
+        for (std::uint32_t part = 0; part < 16; ++part) {
+            const auto cache = ask(leaf, part);
+            if ((cache.a & 0x1fu) == 0) break;
+            const auto ways = std::size_t{1} + (cache.b >> 22);
+            const auto of_lines = std::size_t{1} + ((cache.b >> 12) & 0x3ffu);
+            const auto line = std::size_t{1} + (cache.b & 0xfffu);
+            const auto bytes = ways * of_lines * line * (std::size_t{1} + cache.c);
+            largest = bytes > largest ? bytes : largest;
+        }
+    }
+#endif
+    return largest > 0 ? largest : ~std::size_t{0};
+}
+
+/// Whether an output is stored past the caches. No last level is smaller than what is not even compared with it: the CPU
+/// takes microseconds to describe itself.
+template <class T>
+RESIDUA_INLINE constexpr bool is_streaming(const rows<T>& r) noexcept
+{
+    constexpr std::size_t moderate = std::size_t{16} << 20;
+    if (r.stores == store::streaming) return true;
+    const std::size_t bytes = r.count * r.columns * sizeof(T);
+    return r.stores == store::automatic && bytes >= moderate && bytes >= last_level_cache();
+}
+
+/// An output for the expression that calls a kernel: at its end, streaming stores are ordered before all that follow.
+struct output_of_call : operand::output {
+    RESIDUA_INLINE constexpr ~output_of_call()
+    {
+#if defined(__x86_64__)
+        if (streaming) __builtin_ia32_sfence();
+#endif
+    }
+};
 template <class T>
     requires(!std::is_const_v<T>)
-RESIDUA_INLINE constexpr operand::output memory(const rows<T>& r) noexcept
+RESIDUA_INLINE constexpr output_of_call memory(const rows<T>& r, std::uint8_t step = 1) noexcept
 {
-    return {r.data, r.stride, operand::element_of_type<T>, 1};
+    return {{r.data, r.stride, operand::element_of_type<T>, step, is_streaming(r)}};
 }
 
 template <class T, class... U>
@@ -193,6 +248,17 @@ inline bool same_or_apart(const rows<T>& out, const rows<U>&... in) noexcept
 
 }  // namespace detail
 
+/// An output, rows or a contiguous range, that is stored in another way than `automatic`:
+/// `residual_add(with_store(y, store::streaming), x, f)`.
+template <class R>
+    requires requires(R&& r) { detail::view(r); } && (!std::is_const_v<detail::element_of<R>>)
+RESIDUA_INLINE constexpr auto with_store(R&& r, store how) noexcept
+{
+    auto stored = detail::view(r);
+    stored.stores = how;
+    return stored;
+}
+
 /// What a function takes as an input: rows, or a contiguous range as one row, of float, double, bfloat16 or float16.
 template <class R>
 concept readable_rows =
@@ -219,7 +285,9 @@ template <class To, class T>
 RESIDUA_INLINE auto viewed_as(const rows<T>& from) noexcept
 {
     using to = std::conditional_t<std::is_const_v<T>, const To, To>;
-    return rows<to>{reinterpret_cast<to*>(from.data), from.count, from.columns, from.stride};
+    rows<to> same{reinterpret_cast<to*>(from.data), from.count, from.columns, from.stride};
+    same.stores = from.stores;
+    return same;
 }
 
 }  // namespace detail

@@ -144,10 +144,7 @@ struct spaced_rows {
     {
         return {r.data, r.stride, operand::element_of_type<value_type>, step};
     }
-    constexpr operand::output output() const
-    {
-        return {r.data, r.stride, operand::element_of_type<value_type>, step};
-    }
+    constexpr auto output() const { return detail::memory(r, step); }
 };
 
 /// The operands gate and up, however they lie.
@@ -172,10 +169,10 @@ constexpr auto pair_of(gate_and_up<T> p)
     const bool empty = p.z.count == 0 || n == 0;
     const std::ptrdiff_t second = empty ? 0 : p.is_interleaved ? 1 : static_cast<std::ptrdiff_t>(n);
     const std::uint8_t step = p.is_interleaved ? 2 : 1;
-    return gated_pair<T, T>{{{p.z.data, p.z.count, n, p.z.stride}, step},
-                            {{p.z.data + second, p.z.count, n, p.z.stride}, step},
-                            p.z.columns % 2 == 0,
-                            detail::distinct(p.z)};
+    rows<T> gate{p.z.data, p.z.count, n, p.z.stride};
+    rows<T> up{p.z.data + second, p.z.count, n, p.z.stride};
+    gate.stores = up.stores = p.z.stores;
+    return gated_pair<T, T>{{gate, step}, {up, step}, p.z.columns % 2 == 0, detail::distinct(p.z)};
 }
 
 template <class T, class... U>

@@ -335,6 +335,7 @@ std::string run_in_place(const any_call& call, const contents* expected, content
     for (std::size_t i = 0; i < n; ++i) memory.push_back(std::make_unique<operand_memory>(call, i));
     for (std::size_t i = 0; i < n; ++i) {
         places.push_back(memory[call.places[i].on]->where());
+        places.back().stores = call.stores;
         memory[i]->scatter(call.numbers[i]);
     }
     given.clear();
@@ -542,7 +543,9 @@ any_call call_of(std::span<const std::uint8_t> all)
     any_call call{};
     call.op = &table[in.below(table.size())];
     call.form = &call.op->forms[in.below(call.op->forms.size())];
-    call.count = in.below(5);
+    const std::size_t count_and_stores = in.below(10);
+    call.count = count_and_stores % 5;
+    call.stores = count_and_stores < 5 ? residua::store::cached : residua::store::streaming;
     call.columns = columns_of(in);
     if (!call.op->has_columns()) call.columns = std::max<std::size_t>(call.columns, 1);
     call.places = places_of(in, *call.op, *call.form, call.columns);
@@ -565,7 +568,8 @@ any_call call_of(std::span<const std::uint8_t> all)
 std::string description(const any_call& call)
 {
     std::string text = operations::description(*call.op, *call.form) + ", " + std::to_string(call.count)
-                       + " rows of " + std::to_string(call.columns) + "\n";
+                       + " rows of " + std::to_string(call.columns)
+                       + (call.stores == residua::store::streaming ? ", streaming\n" : "\n");
     contents given;
     run_in_place(call, nullptr, given);
     for (std::size_t i = 0; i < call.places.size(); ++i) {

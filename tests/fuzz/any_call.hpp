@@ -1,4 +1,4 @@
-// A call of any operation, made of any bytes: its types, shape, strides, what lies on what, and its numbers, down to the
+// A call of any operation, made of any bytes: its types, shape, strides, how it stores, what lies on what, and its numbers, down to the
 // bits of a NaN; and what is wrong with what it does.
 #ifndef RESIDUA_TESTS_FUZZ_ANY_CALL_HPP
 #define RESIDUA_TESTS_FUZZ_ANY_CALL_HPP
@@ -24,6 +24,7 @@ struct any_call {
     const operations::operation* op;
     const operations::form* form;
     std::size_t count, columns;
+    residua::store stores;  // of every output
     std::vector<placement> places;
     operations::contents numbers;  // of every operand, row after row
 };

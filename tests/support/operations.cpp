@@ -92,7 +92,9 @@ template <class T, class Role>
 auto typed(const place& p)
 {
     using E = std::conditional_t<Role::used == use::read || Role::used == use::weight, const T, T>;
-    return api::rows<E>{static_cast<E*>(p.data), p.count, p.columns, p.stride};
+    api::rows<E> rows{static_cast<E*>(p.data), p.count, p.columns, p.stride};
+    rows.stores = p.stores;
+    return rows;
 }
 
 template <class M, class F, class... Roles>

@@ -34,6 +34,7 @@ struct place {
     void* data;
     std::size_t count, columns;
     std::ptrdiff_t stride;  // in elements
+    residua::store stores = residua::store::automatic;
 };
 
 struct operand {

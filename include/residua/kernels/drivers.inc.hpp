@@ -64,7 +64,8 @@ struct source {
     layout lies = layout::other;
 };
 
-/// A row that is written as T; `drain` rounds elements j to j + m from a buffer to where they belong.
+/// A row that is written as T; `drain` rounds elements j to j + m from a buffer to where they belong. One that goes past
+/// the caches is not written directly: a block of it is made in a buffer, and then streamed.
 template <class T>
 struct sink {
     using value_type = T;
@@ -73,6 +74,8 @@ struct sink {
     void (*drain)(const sink& s, std::size_t j, std::size_t m, const T* buffer);
     std::uint8_t step;
     layout lies = layout::other;
+    bool streaming = false;
+    std::uint8_t element_size = sizeof(T);
 };
 
 /// The vector that reads elements of storage type S for arithmetic in T.
@@ -148,13 +151,14 @@ RESIDUA_LANE_INLINE source<T> from_memory(const void* data, std::ptrdiff_t offse
     return {nullptr, p, fill_from<T, S>, step, layout_of<T, S>(step)};
 }
 template <class T, class S>
-RESIDUA_LANE_INLINE sink<T> to_memory(void* data, std::ptrdiff_t offset, std::uint8_t step)
+RESIDUA_LANE_INLINE sink<T> to_memory(const output& out, std::ptrdiff_t offset)
 {
-    S* const p = static_cast<S*>(data) + offset;
+    S* const p = static_cast<S*>(out.data) + offset;
+    const bool streaming = out.streaming && out.step == 1;
     if constexpr (std::is_same_v<T, S>) {
-        if (step == 1) return {p, p, nullptr, step, layout::direct};
+        if (out.step == 1) return {streaming ? nullptr : p, p, drain_to<T, S>, 1, layout::direct, streaming};
     }
-    return {nullptr, p, drain_to<T, S>, step, layout_of<T, S>(step)};
+    return {nullptr, p, drain_to<T, S>, out.step, layout_of<T, S>(out.step), streaming, sizeof(S)};
 }
 
 /// How far row i is from the first; rows without an element may be nowhere.
@@ -184,12 +188,12 @@ RESIDUA_LANE_INLINE sink<T> to(const output& out, std::size_t i)
 {
     const std::ptrdiff_t offset = offset_of_row(out.data, i, out.stride);
     switch (out.type) {
-        case element::bfloat16: return to_memory<T, bfloat16>(out.data, offset, out.step);
-        case element::float16: return to_memory<T, float16>(out.data, offset, out.step);
+        case element::bfloat16: return to_memory<T, bfloat16>(out, offset);
+        case element::float16: return to_memory<T, float16>(out, offset);
         case element::float64:
-            if constexpr (std::is_same_v<T, double>) return to_memory<T, double>(out.data, offset, out.step);
+            if constexpr (std::is_same_v<T, double>) return to_memory<T, double>(out, offset);
             [[fallthrough]];
-        default: return to_memory<T, float>(out.data, offset, out.step);
+        default: return to_memory<T, float>(out, offset);
     }
 }
 
@@ -238,6 +242,7 @@ struct row_operation {
     const void* op;
     memory_operation<T> in_memory;
     stored_operation<T> stored;
+    bool reads_again;  // what a sum has just read
 };
 
 /// Whether vectors can be converted on their way: of double each is half of what a load converts, and what lies in no
@@ -346,9 +351,9 @@ RESIDUA_OUT_OF_LINE void part_of_vector(memory_operation<T> f, const void* op, s
 template <class T>
 inline std::size_t before_first_line(const T* y, std::size_t n)
 {
-    constexpr std::size_t line = 64, long_row = 16384 / sizeof(T);
+    constexpr std::size_t long_row = 16384 / sizeof(T);
     if (n < long_row) return 0;
-    return (line - reinterpret_cast<std::uintptr_t>(y) % line) % line / sizeof(T);
+    return bytes_to_line(y) / sizeof(T);
 }
 
 /// Calls f for n elements in memory.
@@ -490,12 +495,129 @@ inline bool all_direct(const sink<T> (&out)[N], T* (&pointers)[N])
     return direct;
 }
 
+template <class T, std::size_t Out, std::size_t In>
+inline void walk(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Out], const source<T> (&in)[In]);
+
+/// The width of streaming stores: of a register, where the backend has any.
+inline constexpr std::size_t streamed_bytes =
+    RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_SCALAR ? 16 : sizeof(reg<float>);
+
+/// Copies past the caches: whole lines, and what lies before and behind them as usual.
+RESIDUA_OUT_OF_LINE void stream_bytes(void* to, const void* from, std::size_t bytes)
+{
+    unsigned char* y = bytes_at(to);
+    const unsigned char* x = bytes_at(from);
+    const unsigned char* const end = x + bytes;
+    const std::size_t to_line = bytes_to_line(to);
+    const std::size_t before = to_line < bytes ? to_line : bytes;
+    __builtin_memcpy(y, x, before);
+    y += before;
+    x += before;
+    for (; static_cast<std::size_t>(end - x) >= cache_line; x += cache_line, y += cache_line) {
+        stream_line<streamed_bytes>(y, x);
+    }
+    __builtin_memcpy(y, x, static_cast<std::size_t>(end - x));
+}
+
+/// What is left of a row after its first elements.
+template <class T>
+struct rest_of_row {
+    source<T> row;
+    std::size_t first;
+
+    static void fill(const source<T>& s, std::size_t j, std::size_t m, T* buffer)
+    {
+        const rest_of_row& self = *static_cast<const rest_of_row*>(s.self);
+        self.row.fill(self.row, self.first + j, m, buffer);
+    }
+    source<T> as_source() const
+    {
+        source<T> rest = row;
+        if (row.lies == layout::direct) {
+            rest.direct = row.direct + first;
+            rest.self = rest.direct;
+        } else if (row.lies == layout::other) {
+            rest = {nullptr, this, fill, 1};
+        } else if (row.lies != layout::ones) {
+            const std::size_t size = row.lies == layout::alternate ? sizeof(T) : 2;
+            rest.self = bytes_at(row.self) + first * row.step * size;
+        }
+        return rest;
+    }
+};
+template <class T>
+inline sink<T> rest_of(const sink<T>& row, std::size_t first)
+{
+    sink<T> rest = row;
+    rest.streaming = false;
+    rest.self = bytes_at(row.self) + first * row.step * row.element_size;
+    rest.direct = row.lies == layout::direct ? static_cast<T*>(rest.self) : nullptr;
+    return rest;
+}
+
+/// Begins to fetch m elements, `ahead` of the beginning of a row. Behind its end, the row that follows is likely to be.
+template <class T>
+inline void fetch_ahead(const source<T>& row, std::size_t ahead, std::size_t m)
+{
+    if (row.lies == layout::other || row.lies == layout::ones) return;
+    const std::size_t step =
+        row.step * (row.lies == layout::direct || row.lies == layout::alternate ? sizeof(T) : 2);
+    const unsigned char* const from = bytes_at(row.self) + ahead * step;
+    for (std::size_t j = 0; j < m * step; j += cache_line) __builtin_prefetch(from + j, 0, 2);
+}
+
+/// Applies an operation to a row some of whose outputs go past the caches: to a piece of it at a time, which is stored in
+/// a buffer of its own type and then streamed. The CPU's buffers hold what is streamed of one piece while the next is
+/// computed; they do not hold a block.
+template <class T, std::size_t Out, std::size_t In>
+RESIDUA_OUT_OF_LINE void walk_streaming(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Out],
+                                        const source<T> (&in)[In])
+{
+    constexpr std::size_t piece = 16 * static_cast<std::size_t>(lanes<T>::size);
+    alignas(64) T buffers[Out][piece];
+    bool streams[Out];
+    std::size_t to_line = 0;
+    for (std::size_t i = 0; i < Out; ++i) {
+        streams[i] = y[i].streaming;
+        for (const source<T>& row : in) streams[i] = streams[i] && row.self != y[i].self;
+        if (streams[i]) to_line = bytes_to_line(y[i].self) / y[i].element_size;
+    }
+    // pieces that begin with lines
+    std::size_t m = to_line > 0 ? to_line : piece;
+    for (std::size_t j = 0; j < n; j += m, m = piece) {
+        if (m > n - j) m = n - j;
+        rest_of_row<T> rest[In];
+        source<T> from[In];
+        sink<T> to[Out];
+        for (std::size_t i = 0; i < In; ++i) {
+            rest[i] = {in[i], j};
+            from[i] = rest[i].as_source();
+        }
+        for (std::size_t i = 0; i < Out; ++i) {
+            to[i] = rest_of(y[i], j);
+            if (!streams[i]) continue;
+            to[i].self = buffers[i];
+            if (to[i].direct != nullptr) to[i].direct = buffers[i];
+        }
+        const std::size_t ahead = f.reads_again ? n : 4 * piece;
+        for (const source<T>& row : from) fetch_ahead(row, ahead, m);
+        walk(f, m, to, from);
+        for (std::size_t i = 0; i < Out; ++i) {
+            const std::size_t size = y[i].element_size;
+            if (streams[i]) stream_bytes(bytes_at(y[i].self) + j * size, buffers[i], m * size);
+        }
+    }
+}
+
 /// Applies an operation to a row that does not lie in memory as T throughout: to vectors that are converted on their way,
 /// and to block after block of what is left.
 template <class T, std::size_t Out, std::size_t In>
 RESIDUA_OUT_OF_LINE void walk_converting(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Out],
                                          const source<T> (&in)[In])
 {
+    for (const sink<T>& row : y) {
+        if (row.streaming) return walk_streaming(f, n, y, in);
+    }
     std::size_t done = 0;
     if constexpr (converts_vectors<T>) done = convert_vectors(f, n, y, in);
     if (done < n) walk_blocks(f.in_memory, f.op, done, n, y, in);
@@ -587,12 +709,12 @@ RESIDUA_LANE_INLINE void put_two(two<V> a, two<V> b, std::size_t j, bool by_pari
     store_two(y[0], j, by_parity, a.first, b.first);
     store_two(y[1], j, by_parity, a.second, b.second);
 }
-/// The same for rows that are converted on their way, two vectors at a time.
+/// The same for rows that are converted on their way, two registers at a time.
 template <class Op, class T, std::size_t... O, std::size_t... I>
 inline void map_converting(const Op op, std::size_t n, bool by_parity, const stored_sink<T>* out,
                            const stored_source<T>* in, std::index_sequence<O...>, std::index_sequence<I...>)
 {
-    using V = lanes<T>;
+    using V = reg<T>;
     constexpr std::size_t step = 2 * V::size;
     const stored_sink<T> y[] = {out[O]...};
     const stored_source<T> x[] = {in[I]...};
@@ -613,9 +735,9 @@ template <std::size_t Out, std::size_t In, class T, class Op>
 RESIDUA_LANE_INLINE row_operation<T> mapped(const Op& op)
 {
     if constexpr (converts_vectors<T>) {
-        return {&op, map_erased<Op, T, Out, In>, map_stored<Op, T, Out, In>};
+        return {&op, map_erased<Op, T, Out, In>, map_stored<Op, T, Out, In>, reads_again<Op>};
     } else {
-        return {&op, map_erased<Op, T, Out, In>, nullptr};
+        return {&op, map_erased<Op, T, Out, In>, nullptr, reads_again<Op>};
     }
 }
 

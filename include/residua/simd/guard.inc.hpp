@@ -37,6 +37,55 @@ RESIDUA_LANE_INLINE void copy_16_bit(void* to, const void* from, int n)
     for (int i = 0; i < n; ++i) __builtin_memcpy(bytes_at(to) + 2 * i, bytes_at(from) + 2 * i, 2);
 }
 
+inline constexpr std::size_t cache_line = 64;
+
+/// How far it is to the beginning of the next line, from one 0.
+RESIDUA_LANE_INLINE std::size_t bytes_to_line(const void* p)
+{
+    return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
+}
+
+#if defined(__x86_64__)
+typedef long long bytes_16 __attribute__((vector_size(16), may_alias));
+typedef long long bytes_32 __attribute__((vector_size(32), may_alias));
+typedef long long bytes_64 __attribute__((vector_size(64), may_alias));
+
+#if defined(__clang__)
+template <class V>
+RESIDUA_LANE_INLINE void stream(V* to, V from)
+{
+    __builtin_nontemporal_store(from, to);
+}
+#else
+RESIDUA_LANE_INLINE void stream(bytes_16* to, bytes_16 from) { __builtin_ia32_movntdq(to, from); }
+RESIDUA_LANE_INLINE void stream(bytes_32* to, bytes_32 from) { __builtin_ia32_movntdq256(to, from); }
+RESIDUA_LANE_INLINE void stream(bytes_64* to, bytes_64 from) { __builtin_ia32_movntdq512(to, from); }
+#endif
+
+template <class V>
+RESIDUA_LANE_INLINE void stream_line_in(V* to, const V* from)
+{
+    for (std::size_t i = 0; i < cache_line / sizeof(V); ++i) stream(to + i, from[i]);
+}
+#endif
+
+/// Copies a line to the beginning of one, past the caches where the CPU has such stores; `Bytes` at a time.
+template <std::size_t Bytes>
+RESIDUA_LANE_INLINE void stream_line(void* to, const void* from)
+{
+#if defined(__x86_64__)
+    if constexpr (Bytes == 64) {
+        stream_line_in(static_cast<bytes_64*>(to), static_cast<const bytes_64*>(from));
+    } else if constexpr (Bytes == 32) {
+        stream_line_in(static_cast<bytes_32*>(to), static_cast<const bytes_32*>(from));
+    } else {
+        stream_line_in(static_cast<bytes_16*>(to), static_cast<const bytes_16*>(from));
+    }
+#else
+    __builtin_memcpy(to, from, cache_line);
+#endif
+}
+
 RESIDUA_LANE_INLINE float fma1(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 RESIDUA_LANE_INLINE double fma1(double a, double b, double c) { return __builtin_fma(a, b, c); }
 

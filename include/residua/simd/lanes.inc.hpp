@@ -446,7 +446,7 @@ RESIDUA_LANE_INLINE f32x16 narrow_to_odd(f64x16 v)
     return select(exact | (!finite), nearest, odd);
 }
 template <class V>
-RESIDUA_LANE_INLINE f32x16 as_float(V v)
+RESIDUA_LANE_INLINE auto as_float(V v)
 {
     if constexpr (std::is_same_v<V, f64x16>) {
         return narrow_to_odd(v);
