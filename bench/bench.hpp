@@ -22,6 +22,7 @@ struct call {
     const void* weight;  ///< one element per column
     void* out[most_operands];
     float* weight_gradient;  ///< one element per column
+    bool from_memory;        // operands far larger than the caches
 };
 
 /// One row in the types of the arithmetic of the reference; outputs that are updated hold what they held before.
