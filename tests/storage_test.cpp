@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -343,6 +344,42 @@ TYPED_TEST(storage, J12_one_buffer_as_two_types)
         api::scale(view, view, 2.0F);
         for (std::size_t j = 0; j < 40; ++j) EXPECT_EQ(buffer[j], S(2 * static_cast<float>(j + turn)).bits);
     }
+}
+
+// --- past the caches -------------------------------------------------------------------------------------------
+
+TEST(streaming, is_automatic_where_an_output_takes_as_much_as_the_last_level)
+{
+    const auto streams = [](std::size_t bytes) {
+        return residua::detail::is_streaming(residua::rows<float>{nullptr, bytes / 1024, 256});
+    };
+    const std::size_t cache = residua::detail::last_level_cache();
+    EXPECT_FALSE(streams(0));
+    EXPECT_FALSE(streams(std::size_t{1} << 20U));
+#if defined(__x86_64__)
+    EXPECT_GE(cache, std::size_t{1} << 18U);
+    EXPECT_LE(cache, std::size_t{1} << 34U);
+    constexpr std::size_t always_cached = std::size_t{16} << 20U;
+    EXPECT_FALSE(streams(cache - 1024));
+    EXPECT_TRUE(streams(std::max(cache + 1023, always_cached)));
+#else
+    EXPECT_FALSE(streams(std::size_t{1} << 60U)) << cache;
+#endif
+}
+
+TEST(streaming, is_what_the_caller_says)
+{
+    std::vector<float> y(8);
+    using residua::store;
+    const auto view = residua::with_store(y, store::streaming);
+    EXPECT_EQ(view.data, y.data());
+    EXPECT_EQ(view.columns, 8U);
+    EXPECT_TRUE(residua::detail::is_streaming(view));
+    EXPECT_TRUE(residua::detail::is_streaming(view.part(0, 1)));
+    EXPECT_TRUE(residua::detail::is_streaming(residua::with_store(residua::rows<float>{}, store::streaming)));
+    EXPECT_FALSE(residua::detail::is_streaming(residua::with_store(view, store::cached)));
+    const residua::rows<float> huge{nullptr, std::size_t{1} << 30U, std::size_t{1} << 20U};
+    EXPECT_FALSE(residua::detail::is_streaming(residua::with_store(huge, store::cached)));
 }
 
 }  // namespace
