@@ -57,9 +57,14 @@ RESIDUA_LANE_INLINE void stream(V* to, V from)
     __builtin_nontemporal_store(from, to);
 }
 #else
+// (g++ has no others where the target has not)
 RESIDUA_LANE_INLINE void stream(bytes_16* to, bytes_16 from) { __builtin_ia32_movntdq(to, from); }
+#if defined(__AVX__)
 RESIDUA_LANE_INLINE void stream(bytes_32* to, bytes_32 from) { __builtin_ia32_movntdq256(to, from); }
+#endif
+#if defined(__AVX512F__)
 RESIDUA_LANE_INLINE void stream(bytes_64* to, bytes_64 from) { __builtin_ia32_movntdq512(to, from); }
+#endif
 #endif
 
 template <class V>
