@@ -57,20 +57,20 @@ RESIDUA_LANE_INLINE void stream(V* to, V from)
     __builtin_nontemporal_store(from, to);
 }
 #else
-// (g++ has no others where the target has not)
-RESIDUA_LANE_INLINE void stream(bytes_16* to, bytes_16 from) { __builtin_ia32_movntdq(to, from); }
-#if defined(__AVX__)
-RESIDUA_LANE_INLINE void stream(bytes_32* to, bytes_32 from) { __builtin_ia32_movntdq256(to, from); }
-#endif
-#if defined(__AVX512F__)
-RESIDUA_LANE_INLINE void stream(bytes_64* to, bytes_64 from) { __builtin_ia32_movntdq512(to, from); }
-#endif
+// (its builtins for these exist only where the whole unit has the instruction set)
+RESIDUA_LANE_INLINE void stream(bytes_16* to, bytes_16 from) { asm("movntdq %1, %0" : "=m"(*to) : "x"(from)); }
+RESIDUA_LANE_INLINE void stream(bytes_32* to, bytes_32 from) { asm("vmovntdq %1, %0" : "=m"(*to) : "x"(from)); }
+RESIDUA_LANE_INLINE void stream(bytes_64* to, bytes_64 from) { asm("vmovntdq %1, %0" : "=m"(*to) : "v"(from)); }
 #endif
 
 template <class V>
-RESIDUA_LANE_INLINE void stream_line_in(V* to, const V* from)
+RESIDUA_LANE_INLINE void stream_line_in(void* to, const void* from)
 {
-    for (std::size_t i = 0; i < cache_line / sizeof(V); ++i) stream(to + i, from[i]);
+    for (std::size_t i = 0; i < cache_line / sizeof(V); ++i) {
+        V part;
+        __builtin_memcpy(&part, bytes_at(from) + i * sizeof(V), sizeof(V));
+        stream(static_cast<V*>(to) + i, part);
+    }
 }
 #endif
 
@@ -80,11 +80,11 @@ RESIDUA_LANE_INLINE void stream_line(void* to, const void* from)
 {
 #if defined(__x86_64__)
     if constexpr (Bytes == 64) {
-        stream_line_in(static_cast<bytes_64*>(to), static_cast<const bytes_64*>(from));
+        stream_line_in<bytes_64>(to, from);
     } else if constexpr (Bytes == 32) {
-        stream_line_in(static_cast<bytes_32*>(to), static_cast<const bytes_32*>(from));
+        stream_line_in<bytes_32>(to, from);
     } else {
-        stream_line_in(static_cast<bytes_16*>(to), static_cast<const bytes_16*>(from));
+        stream_line_in<bytes_16>(to, from);
     }
 #else
     __builtin_memcpy(to, from, cache_line);
