@@ -10,28 +10,38 @@ struct keep_beside {
     }
 };
 
+/// Adds to a few rows of a stream.
+template <class T>
+struct add_to_rows {
+    residual_add_of<T> op;
+    std::size_t columns;
+    output stream;
+    input x;
+
+    void operator()(std::size_t first, std::size_t count) const
+    {
+        const output rows = rows_from(stream, first);
+        map<T>(op, {count, columns}, rows, read_back(rows), rows_from(x, first));
+    }
+};
+
 template <class T>
 inline void add_rms_norm(shape s, output y, output residual, input x, input w, norm_weight kind, T eps, T factor,
                          norm_of which, norm_rounding rounding)
 {
     const std::size_t n = s.columns;
+    const residual_add_of<T> add_scaled{factor};
+    const input stream = read_back(residual);
+    if (which == norm_of::stored) {
+        return norm_of_rows<T>(add_to_rows<T>{add_scaled, n, residual, x}, s, y, stream, w, kind, eps, rounding);
+    }
     if (n == 0) return;
     const auto f = channels<T>(w, kind);
-    const residual_add_of<T> add_scaled{factor};
     for (std::size_t i = 0; i < s.rows; ++i) {
-        const auto stream = from<T>(read_back(residual), i);
-        const auto added = from<T>(x, i);
-        const auto y_row = to<T>(y, i);
-        const auto stored = to<T>(residual, i);
-        if (which == norm_of::stored) {
-            map_row(add_scaled, n, stored, stream, added);
-            normalize(to_row<T>{y_row}, stream, f, n, rms_scale(stream, n, eps), rounding, residual.type);
-        } else {
-            const auto sum = computed(add_scaled, stream, added);
-            const auto exact = sum.as_source();
-            normalize(through<T, keep_beside, 2, 1>{{}, {y_row, stored}, {exact}}, exact, f, n,
-                      rms_scale(exact, n, eps), rounding, residual.type);
-        }
+        const auto sum = computed(add_scaled, from<T>(stream, i), from<T>(x, i));
+        const auto exact = sum.as_source();
+        normalize(through<T, keep_beside, 2, 1>{{}, {to<T>(y, i), to<T>(residual, i)}, {exact}}, exact, f, n,
+                  rms_scale(exact, n, eps), rounding, residual.type);
     }
 }
 

@@ -70,13 +70,13 @@ inline void attn_res(std::size_t count, std::size_t columns, output h, output p,
     double most = -__builtin_inf();
     for (std::size_t i = 0; i < count; i += rows_kept) {
         read_scores(scores, a, i, false);
-        const double here = largest_element(source<double>{scores, scores, nullptr, 1}, a.kept_from(i));
+        const double here = largest_element(in_memory(scores), a.kept_from(i));
         if (!(here <= most)) most = here;
     }
     double total = 0;
     for (std::size_t i = 0; i < count; i += rows_kept) {
         read_scores(scores, a, i, true);
-        const source<double> row{scores, scores, nullptr, 1};
+        const auto row = in_memory(scores);
         const auto terms = computed(exp_less<double>{most}, row);
         total += sum_row(add{}, a.kept_from(i), terms.as_source());
     }

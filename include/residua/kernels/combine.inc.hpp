@@ -34,15 +34,15 @@ struct row_out {
 inline void read_elements(const row_in& x, std::size_t j, std::size_t m, double* to)
 {
     const auto row = x.as<double>();
-    if (row.direct == nullptr) return row.fill(row, j, m, to);
-    __builtin_memcpy(to, row.direct + j, m * sizeof(double));
+    if (!row.is_direct()) return row.fill(row, j, m, to);
+    __builtin_memcpy(to, row.direct() + j, m * sizeof(double));
 }
 template <class T>
 inline void write_elements(const row_out& y, std::size_t j, std::size_t m, const T* from)
 {
     const auto row = y.as<T>();
-    if (row.direct == nullptr) return row.drain(row, j, m, from);
-    __builtin_memcpy(row.direct + j, from, m * sizeof(T));
+    if (!row.is_direct()) return row.drain(row, j, m, from);
+    __builtin_memcpy(row.direct() + j, from, m * sizeof(T));
 }
 
 /// Writes or adds m numbers, at most a block.
@@ -186,10 +186,7 @@ inline void multiply_rows(double* products, std::size_t n, const row_in* a, std:
             const double* const row = a_buffer.read(a[o].as<double>(), j, m);
             for (std::size_t i = 0; i < b_count; ++i) {
                 const double* const pair[] = {row, b_pointers[i]};
-                alignas(64) double total[lanes_of_total<double>] = {};
-                const multiply_add op{};
-                in_groups<double, 2>(sum_erased<multiply_add, double, 2>, &op, m, total, pair);
-                products[o * b_count + i] += sum_of_total<double>(total);
+                products[o * b_count + i] += sum(terms_of_block(multiply_add{}, m, pair));
             }
         }
     }

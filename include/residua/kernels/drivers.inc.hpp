@@ -36,47 +36,50 @@ enum class layout : std::uint8_t {
     other
 };
 
-template <class T, class S>
-RESIDUA_LANE_INLINE layout layout_of(std::uint8_t step)
-{
-    constexpr bool direct = std::is_same_v<T, S>;
-    constexpr bool half = sizeof(S) == 2;
-    if constexpr (!direct && !half) {
-        return layout::other;
-    } else if constexpr (direct) {
-        return step == 1 ? layout::direct : step == 2 ? layout::alternate : layout::other;
-    } else if constexpr (std::is_same_v<S, bfloat16>) {
-        return step == 1 ? layout::bfloat16 : step == 2 ? layout::alternate_bfloat16 : layout::other;
-    } else {
-        return step == 1 ? layout::float16 : step == 2 ? layout::alternate_float16 : layout::other;
-    }
-}
-
-/// A row that is read as T. `direct` is the row where it lies in memory as T; elsewhere it is null, and `fill` writes
-/// elements j to j + m of the row to a buffer, m at most a block. What `self` is, `fill` knows.
+/// A row that is read as T: the memory at `self` where it lies there as T; elsewhere `fill` writes elements j to j + m of
+/// it to a buffer, m at most a block. What `self` is, `fill` knows.
 template <class T>
 struct source {
     using value_type = T;
-    const T* direct;
     const void* self;
     void (*fill)(const source& s, std::size_t j, std::size_t m, T* buffer);
     std::uint8_t step;
     layout lies = layout::other;
+    element type = element::float32;
+
+    RESIDUA_LANE_INLINE bool is_direct() const { return lies == layout::direct; }
+    /// Where it is direct.
+    RESIDUA_LANE_INLINE const T* direct() const { return static_cast<const T*>(self); }
 };
 
-/// A row that is written as T; `drain` rounds elements j to j + m from a buffer to where they belong. One that goes past
-/// the caches is not written directly: a block of it is made in a buffer, and then streamed.
+/// A row that is written as T; elsewhere `drain` rounds elements j to j + m from a buffer to where they belong. One that
+/// goes past the caches is not written directly: a piece of it is made in a buffer, and then streamed.
 template <class T>
 struct sink {
     using value_type = T;
-    T* direct;
     void* self;
     void (*drain)(const sink& s, std::size_t j, std::size_t m, const T* buffer);
     std::uint8_t step;
-    layout lies = layout::other;
-    bool streaming = false;
-    std::uint8_t element_size = sizeof(T);
+    layout lies;
+    element type;
+    bool streaming;
+
+    RESIDUA_LANE_INLINE bool is_direct() const { return lies == layout::direct && !streaming; }
+    /// Where it is direct.
+    RESIDUA_LANE_INLINE T* direct() const { return static_cast<T*>(self); }
 };
+
+/// A row, member by member: so that only the copy, of those who need it, is in memory, and what was copied in registers.
+template <class T>
+RESIDUA_LANE_INLINE source<T> copy_of(const source<T>& s)
+{
+    return {s.self, s.fill, s.step, s.lies, s.type};
+}
+template <class T>
+RESIDUA_LANE_INLINE sink<T> copy_of(const sink<T>& s)
+{
+    return {s.self, s.drain, s.step, s.lies, s.type, s.streaming};
+}
 
 /// The vector that reads elements of storage type S for arithmetic in T.
 template <class T, class S>
@@ -141,60 +144,78 @@ inline void drain_to(const sink<T>& s, std::size_t j, std::size_t m, const T* bu
     }
 }
 
-template <class T, class S>
-RESIDUA_LANE_INLINE source<T> from_memory(const void* data, std::ptrdiff_t offset, std::uint8_t step)
+/// One of 16 numbers below 16: a table that costs no load, and is looked up once for all rows.
+RESIDUA_LANE_INLINE unsigned looked_up(std::uint64_t table, unsigned i)
 {
-    const S* const p = static_cast<const S*>(data) + offset;
-    if constexpr (std::is_same_v<T, S>) {
-        if (step == 1) return {p, p, nullptr, step, layout::direct};
-    }
-    return {nullptr, p, fill_from<T, S>, step, layout_of<T, S>(step)};
+    return static_cast<unsigned>(table >> (4 * i)) & 15u;
 }
-template <class T, class S>
-RESIDUA_LANE_INLINE sink<T> to_memory(const output& out, std::ptrdiff_t offset)
+RESIDUA_LANE_INLINE unsigned log2_of_size(element type)
 {
-    S* const p = static_cast<S*>(out.data) + offset;
-    const bool streaming = out.streaming && out.step == 1;
-    if constexpr (std::is_same_v<T, S>) {
-        if (out.step == 1) return {streaming ? nullptr : p, p, drain_to<T, S>, 1, layout::direct, streaming};
-    }
-    return {nullptr, p, drain_to<T, S>, out.step, layout_of<T, S>(out.step), streaming, sizeof(S)};
+    constexpr std::uint64_t log2_of_sizes = 0x1132;
+    return looked_up(log2_of_sizes, static_cast<unsigned>(type));
+}
+template <class T>
+RESIDUA_LANE_INLINE layout layout_of(element type, std::uint8_t step)
+{
+    constexpr std::uint64_t of_float = 0x5473'2170, of_double = 0x5437'2107;
+    return static_cast<layout>(
+        looked_up(std::is_same_v<T, float> ? of_float : of_double, static_cast<unsigned>(type) + 4u * (step - 1u)));
 }
 
-/// How far row i is from the first; rows without an element may be nowhere.
-RESIDUA_LANE_INLINE std::ptrdiff_t offset_of_row(const void* data, std::size_t i, std::ptrdiff_t stride)
+/// The rows of an operand from row i on. (Rows without an element may be nowhere, so this is no arithmetic of pointers.)
+template <class Operand>
+RESIDUA_LANE_INLINE Operand rows_from(Operand operand, std::size_t i)
 {
-    return data == nullptr ? 0 : static_cast<std::ptrdiff_t>(i) * stride;
+    const std::size_t elements = i * static_cast<std::size_t>(operand.stride);
+    const auto address = reinterpret_cast<std::uintptr_t>(operand.data) + (elements << log2_of_size(operand.type));
+    operand.data = reinterpret_cast<decltype(operand.data)>(address);
+    return operand;
 }
 
-/// Row i of an input, to compute with in T. (An element is wider than T only where T is double.)
+// An element is wider than T only where T is double.
+template <class T>
+inline void fill_from_memory(const source<T>& s, std::size_t j, std::size_t m, T* buffer)
+{
+    switch (s.type) {
+        case element::bfloat16: return fill_from<T, bfloat16>(s, j, m, buffer);
+        case element::float16: return fill_from<T, float16>(s, j, m, buffer);
+        case element::float64:
+            if constexpr (std::is_same_v<T, double>) return fill_from<T, double>(s, j, m, buffer);
+            [[fallthrough]];
+        default: return fill_from<T, float>(s, j, m, buffer);
+    }
+}
+template <class T>
+inline void drain_to_memory(const sink<T>& s, std::size_t j, std::size_t m, const T* buffer)
+{
+    switch (s.type) {
+        case element::bfloat16: return drain_to<T, bfloat16>(s, j, m, buffer);
+        case element::float16: return drain_to<T, float16>(s, j, m, buffer);
+        case element::float64:
+            if constexpr (std::is_same_v<T, double>) return drain_to<T, double>(s, j, m, buffer);
+            [[fallthrough]];
+        default: return drain_to<T, float>(s, j, m, buffer);
+    }
+}
+
+/// Row i of an input, to compute with in T.
 template <class T>
 RESIDUA_LANE_INLINE source<T> from(const input& in, std::size_t i)
 {
-    const std::ptrdiff_t offset = offset_of_row(in.data, i, in.stride);
-    switch (in.type) {
-        case element::bfloat16: return from_memory<T, bfloat16>(in.data, offset, in.step);
-        case element::float16: return from_memory<T, float16>(in.data, offset, in.step);
-        case element::float64:
-            if constexpr (std::is_same_v<T, double>) return from_memory<T, double>(in.data, offset, in.step);
-            [[fallthrough]];
-        default: return from_memory<T, float>(in.data, offset, in.step);
-    }
+    return {rows_from(in, i).data, fill_from_memory<T>, in.step, layout_of<T>(in.type, in.step), in.type};
 }
-
 /// Row i of an output.
 template <class T>
 RESIDUA_LANE_INLINE sink<T> to(const output& out, std::size_t i)
 {
-    const std::ptrdiff_t offset = offset_of_row(out.data, i, out.stride);
-    switch (out.type) {
-        case element::bfloat16: return to_memory<T, bfloat16>(out, offset);
-        case element::float16: return to_memory<T, float16>(out, offset);
-        case element::float64:
-            if constexpr (std::is_same_v<T, double>) return to_memory<T, double>(out, offset);
-            [[fallthrough]];
-        default: return to_memory<T, float>(out, offset);
-    }
+    return {rows_from(out, i).data,           drain_to_memory<T>, out.step,
+            layout_of<T>(out.type, out.step), out.type,           out.streaming && out.step == 1};
+}
+/// A row of T in memory.
+template <class T>
+RESIDUA_LANE_INLINE source<T> in_memory(const T* p)
+{
+    return {p, nullptr, 1, layout::direct};
 }
 
 /// An output as an input.
@@ -209,17 +230,15 @@ inline void fill_with_ones(const source<T>&, std::size_t, std::size_t m, T* buff
 template <class T>
 RESIDUA_LANE_INLINE source<T> ones()
 {
-    return {nullptr, nullptr, fill_with_ones<T>, 1, layout::ones};
+    return {nullptr, fill_with_ones<T>, 1, layout::ones};
 }
 
 // --- blocks ----------------------------------------------------------------------------------------------------
 
-/// What is done to a row, or to a block of one, where all of it lies in memory as T: n elements of the inputs, and of the
-/// outputs, or (of a sum) the lanes of the total. n is a multiple of the lanes, for a sum of a group.
+/// What is done to a row, or to a block of one, where all of it lies in memory as T: n elements of the outputs and of the
+/// inputs, n a multiple of the lanes.
 template <class T>
 using memory_operation = void (*)(const void* op, std::size_t n, T* const* out, const T* const* in);
-template <class T>
-using memory_sum = void (*)(const void* op, std::size_t n, double* total, const T* const* in);
 
 /// A row that a vector is loaded from, or stored to, in the way that `lies` says.
 template <class T>
@@ -319,7 +338,7 @@ struct block_buffer {
     /// Elements j to j + m of a row.
     const T* read(const source<T>& row, std::size_t j, std::size_t m)
     {
-        if (row.direct != nullptr) return row.direct + j;
+        if (row.is_direct()) return row.direct() + j;
         row.fill(row, j, m, data);
         return data;
     }
@@ -390,11 +409,11 @@ RESIDUA_OUT_OF_LINE void walk_blocks(memory_operation<T> f, const void* op, std:
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);
         for (std::size_t i = 0; i < Out; ++i) {
-            out_pointers[i] = y[i].direct != nullptr ? y[i].direct + j : written[i].data;
+            out_pointers[i] = y[i].is_direct() ? y[i].direct() + j : written[i].data;
         }
         in_vectors<T, Out, In>(f, op, m, out_pointers, in_pointers);
         for (std::size_t i = 0; i < Out; ++i) {
-            if (y[i].direct == nullptr) y[i].drain(y[i], j, m, written[i].data);
+            if (!y[i].is_direct()) y[i].drain(y[i], j, m, written[i].data);
         }
     }
 }
@@ -426,61 +445,14 @@ inline std::size_t convert_vectors(const row_operation<T>& f, std::size_t n, con
     return count;
 }
 
-/// The elements that a sum takes at a time.
-template <class T>
-inline constexpr std::size_t group = 4 * static_cast<std::size_t>(lanes<T>::size);
-
-/// Calls f for the `rest` elements from j on that do not fill a group: in a copy, with zeros behind them, whose terms must
-/// be zero.
-template <class T, std::size_t In>
-RESIDUA_OUT_OF_LINE void part_of_group(memory_sum<T> f, const void* op, std::size_t j, std::size_t rest,
-                                       double* total, const T* const* in)
-{
-    using V = lanes<T>;
-    alignas(64) T read[In][group<T>];
-    const T* pointers[In];
-    for (std::size_t i = 0; i < In; ++i) {
-        for (std::size_t k = 0; k < group<T>; k += V::size) {
-            const std::size_t n = k < rest ? rest - k : 0;
-            const V v =
-                n < V::size ? V::load(in[i] + (j + (rest - n)), static_cast<int>(n)) : V::load(in[i] + j + k);
-            v.store(read[i] + k);
-        }
-        pointers[i] = read[i];
-    }
-    f(op, group<T>, total, pointers);
-}
-
-/// Calls f for n elements in memory.
-template <class T, std::size_t In>
-inline void in_groups(memory_sum<T> f, const void* op, std::size_t n, double* total, const T* const* in)
-{
-    const std::size_t rest = n % group<T>;
-    if (n > rest) f(op, n - rest, total, in);
-    if (rest > 0) part_of_group<T, In>(f, op, n - rest, rest, total, in);
-}
-
-template <class T, std::size_t In>
-RESIDUA_OUT_OF_LINE void sum_blocks(memory_sum<T> f, const void* op, std::size_t from, std::size_t n, double* total,
-                                    const source<T> (&in)[In])
-{
-    block_buffer<T> buffers[In];
-    const T* pointers[In];
-    for (std::size_t j = from; j < n; j += block<T>) {
-        const std::size_t m = n - j < block<T> ? n - j : block<T>;
-        for (std::size_t i = 0; i < In; ++i) pointers[i] = buffers[i].read(in[i], j, m);
-        in_groups<T, In>(f, op, m, total, pointers);
-    }
-}
-
 /// The pointers of a row that lies in memory as T throughout; false if it does not.
 template <class T, std::size_t N>
 inline bool all_direct(const source<T> (&in)[N], const T* (&pointers)[N])
 {
     bool direct = true;
     for (std::size_t i = 0; i < N; ++i) {
-        pointers[i] = in[i].direct;
-        direct = direct && pointers[i] != nullptr;
+        pointers[i] = in[i].direct();
+        direct = direct && in[i].is_direct();
     }
     return direct;
 }
@@ -489,8 +461,8 @@ inline bool all_direct(const sink<T> (&out)[N], T* (&pointers)[N])
 {
     bool direct = true;
     for (std::size_t i = 0; i < N; ++i) {
-        pointers[i] = out[i].direct;
-        direct = direct && pointers[i] != nullptr;
+        pointers[i] = out[i].direct();
+        direct = direct && out[i].is_direct();
     }
     return direct;
 }
@@ -534,10 +506,9 @@ struct rest_of_row {
     {
         source<T> rest = row;
         if (row.lies == layout::direct) {
-            rest.direct = row.direct + first;
-            rest.self = rest.direct;
+            rest.self = row.direct() + first;
         } else if (row.lies == layout::other) {
-            rest = {nullptr, this, fill, 1};
+            rest = {this, fill, 1};
         } else if (row.lies != layout::ones) {
             const std::size_t size = row.lies == layout::alternate ? sizeof(T) : 2;
             rest.self = bytes_at(row.self) + first * row.step * size;
@@ -550,8 +521,7 @@ inline sink<T> rest_of(const sink<T>& row, std::size_t first)
 {
     sink<T> rest = row;
     rest.streaming = false;
-    rest.self = bytes_at(row.self) + first * row.step * row.element_size;
-    rest.direct = row.lies == layout::direct ? static_cast<T*>(rest.self) : nullptr;
+    rest.self = bytes_at(row.self) + (first * row.step << log2_of_size(row.type));
     return rest;
 }
 
@@ -580,7 +550,7 @@ RESIDUA_OUT_OF_LINE void walk_streaming(const row_operation<T>& f, std::size_t n
     for (std::size_t i = 0; i < Out; ++i) {
         streams[i] = y[i].streaming;
         for (const source<T>& row : in) streams[i] = streams[i] && row.self != y[i].self;
-        if (streams[i]) to_line = bytes_to_line(y[i].self) / y[i].element_size;
+        if (streams[i]) to_line = bytes_to_line(y[i].self) >> log2_of_size(y[i].type);
     }
     // pieces that begin with lines
     std::size_t m = to_line > 0 ? to_line : piece;
@@ -597,14 +567,13 @@ RESIDUA_OUT_OF_LINE void walk_streaming(const row_operation<T>& f, std::size_t n
             to[i] = rest_of(y[i], j);
             if (!streams[i]) continue;
             to[i].self = buffers[i];
-            if (to[i].direct != nullptr) to[i].direct = buffers[i];
         }
         const std::size_t ahead = f.reads_again ? n : 4 * piece;
         for (const source<T>& row : from) fetch_ahead(row, ahead, m);
         walk(f, m, to, from);
         for (std::size_t i = 0; i < Out; ++i) {
-            const std::size_t size = y[i].element_size;
-            if (streams[i]) stream_bytes(bytes_at(y[i].self) + j * size, buffers[i], m * size);
+            const unsigned size = log2_of_size(y[i].type);
+            if (streams[i]) stream_bytes(bytes_at(y[i].self) + (j << size), buffers[i], m << size);
         }
     }
 }
@@ -634,7 +603,11 @@ inline void walk(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Ou
         if (first == 0) return in_vectors<T, Out, In>(f.in_memory, f.op, n, out_pointers, in_pointers);
         in_lines<T, Out, In>(f.in_memory, f.op, first, n, out_pointers, in_pointers);
     } else {
-        walk_converting(f, n, y, in);
+        sink<T> out_rows[Out];
+        source<T> in_rows[In];
+        for (std::size_t i = 0; i < Out; ++i) out_rows[i] = copy_of(y[i]);
+        for (std::size_t i = 0; i < In; ++i) in_rows[i] = copy_of(in[i]);
+        walk_converting(f, n, out_rows, in_rows);
     }
 }
 
@@ -655,24 +628,33 @@ RESIDUA_LANE_INLINE void put(two<V> v, std::size_t j, T* const (&y)[2])
 template <class Op>
 inline constexpr bool reads_again = requires { Op::reads_again; };
 
+/// How far the nearest input is behind an output, in the direction in which addresses rise or fall, modulo 4 KiB; one at the
+/// same place does not count.
+template <class T, std::size_t Out, std::size_t In>
+RESIDUA_LANE_INLINE std::uintptr_t nearest_behind(bool rising, T* const (&out)[Out], const T* const (&in)[In])
+{
+    constexpr std::uintptr_t page = 4096;
+    std::uintptr_t nearest = page;
+    for (std::size_t o = 0; o < Out; ++o) {
+        for (std::size_t i = 0; i < In; ++i) {
+            const auto y = reinterpret_cast<std::uintptr_t>(out[o]), x = reinterpret_cast<std::uintptr_t>(in[i]);
+            const std::uintptr_t behind = ((rising ? y - x : x - y) - 1) % page;
+            nearest = behind < nearest ? behind : nearest;
+        }
+    }
+    return nearest;
+}
 /// Which end of a row to begin with, which no result depends on. A load has to wait for an earlier store that is not yet
 /// in the cache where their addresses agree modulo 4 KiB: upwards for stores to just behind it, downwards for those to just
 /// ahead. So the walk takes the better end unless an input lies close in that direction, and only in that.
 template <class T, std::size_t Out, std::size_t In>
-inline bool begins_at_end(bool better, T* const (&out)[Out], const T* const (&in)[In])
+RESIDUA_LANE_INLINE bool begins_at_end(bool better, T* const (&out)[Out], const T* const (&in)[In])
 {
-    constexpr std::uintptr_t page = 4096, close = 1024;
-    std::uintptr_t upwards = page, downwards = page;
-    for (std::size_t o = 0; o < Out; ++o) {
-        for (std::size_t i = 0; i < In; ++i) {
-            const auto ahead =
-                (reinterpret_cast<std::uintptr_t>(out[o]) - reinterpret_cast<std::uintptr_t>(in[i])) % page;
-            if (ahead == 0) continue;
-            upwards = ahead < upwards ? ahead : upwards;
-            downwards = page - ahead < downwards ? page - ahead : downwards;
-        }
-    }
-    return better ? downwards >= close || downwards >= upwards : upwards < close && upwards < downwards;
+    constexpr std::uintptr_t close = 1024;
+    const auto there = nearest_behind(!better, out, in);
+    if (there >= close - 1) return better;
+    const auto back = nearest_behind(better, out, in);
+    return better ? there >= back : there < back;
 }
 
 /// out[j] = op(in[j]...) for whole vectors in memory: register by register, since lanes of a map know nothing of each other,
@@ -741,11 +723,26 @@ RESIDUA_LANE_INLINE row_operation<T> mapped(const Op& op)
     }
 }
 
+/// Whether an operation is so small that a call would be much of it for a short row: it is compiled a second time, where it
+/// is used.
+template <class Op>
+inline constexpr bool is_light = requires { Op::is_light; };
+
 /// y[j] = op(in[j]...) along one row of n elements. y may be an input.
 template <class Op, class T, class... In>
 inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const source<In>&... in)
 {
-    walk<T, 1, sizeof...(In)>(mapped<1, sizeof...(In), T>(op), n, {y}, {in...});
+    if constexpr (is_light<Op>) {
+        const bool direct = y.is_direct() && (in.is_direct() && ...);
+        if (direct && n % lanes<T>::size == 0 && before_first_line(y.direct(), n) == 0) [[likely]] {
+            T* const out_pointers[] = {y.direct()};
+            const T* const in_pointers[] = {in.direct()...};
+            return map_in_memory(op, n, out_pointers, in_pointers, std::make_index_sequence<1>{},
+                                 std::index_sequence_for<In...>{});
+        }
+    }
+    const Op copy = op;
+    walk<T, 1, sizeof...(In)>(mapped<1, sizeof...(In), T>(copy), n, {y}, {in...});
 }
 /// The same with an operation of two results.
 template <class Op, class T, class... In>
@@ -791,7 +788,7 @@ struct computed_row {
         for (std::size_t i = 0; i < N; ++i) pointers[i] = buffers[i].read(self.in[i], j, m);
         in_vectors<T, 1, N>(map_erased<Op, T, 1, N>, &self.op, m, &buffer, pointers);
     }
-    source<T> as_source() const { return {nullptr, this, fill, 1}; }
+    source<T> as_source() const { return {this, fill, 1}; }
 };
 template <class Op, class T, class... In>
 inline computed_row<T, Op, 1 + sizeof...(In)> computed(const Op& op, const source<T>& first,
@@ -812,7 +809,7 @@ struct rounded_row {
         block_buffer<T> stored, exact_buffer;
         const sink<T> there = to<T>(output{stored.data, 0, self.type, 1}, 0);
         const T* const exact = exact_buffer.read(self.in, j, m);
-        if (there.direct != nullptr) {
+        if (there.is_direct()) {
             __builtin_memcpy(buffer, exact, m * sizeof(T));
             return;
         }
@@ -820,7 +817,7 @@ struct rounded_row {
         const source<T> back = from<T>(input{stored.data, 0, self.type, 1}, 0);
         back.fill(back, 0, m, buffer);
     }
-    source<T> as_source() const { return {nullptr, this, fill, 1}; }
+    source<T> as_source() const { return {this, fill, 1}; }
 };
 
 // --- sums ------------------------------------------------------------------------------------------------------
@@ -839,111 +836,160 @@ RESIDUA_LANE_INLINE wide_of<V> widened(V v)
     }
 }
 
-/// The lanes of a total.
-template <class T>
-inline constexpr std::size_t lanes_of_total = static_cast<std::size_t>(wide_of<lanes<T>>::size);
-
 /// What an operation's terms are added to: vectors of its operands' type, or of double where it asks for that.
 struct adds_in_double {};
 template <class Op, class V>
 using accumulator = std::conditional_t<std::is_base_of_v<adds_in_double, Op>, wide_of<V>, V>;
 
-/// The terms of four vectors from x[...] + j on, or of eight: added in pairs, which loses less than one after the other,
-/// and lets none wait for all before it.
+/// The terms of four vectors from x[...] on, or of eight: added in pairs, which loses less than one after the other, and
+/// lets none wait for all before it.
 template <class V, class Op, class S, std::size_t... I>
-RESIDUA_LANE_INLINE auto terms_of_four(const Op& op, const S* const (&x)[sizeof...(I)], std::size_t j,
-                                       std::index_sequence<I...>)
+RESIDUA_LANE_INLINE auto terms_of_four(const Op& op, const S* const (&x)[sizeof...(I)], std::index_sequence<I...>)
 {
     constexpr std::size_t step = V::size;
     const auto none = zero<accumulator<Op, V>>();
-    const auto first = op(op(none, load<V>(x[I] + j)...), load<V>(x[I] + j + step)...);
-    const auto second = op(op(none, load<V>(x[I] + j + 2 * step)...), load<V>(x[I] + j + 3 * step)...);
+    const auto first = op(op(none, load<V>(x[I])...), load<V>(x[I] + step)...);
+    const auto second = op(op(none, load<V>(x[I] + 2 * step)...), load<V>(x[I] + 3 * step)...);
     return first + second;
 }
 template <class V, class Op, class S, std::size_t... I>
-RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const S* const (&x)[sizeof...(I)], std::size_t j,
+RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const S* const (&x)[sizeof...(I)],
                                         std::index_sequence<I...> each)
 {
-    return terms_of_four<V>(op, x, j, each) + terms_of_four<V>(op, x, j + 4 * V::size, each);
+    const S* const behind[] = {x[I] + 4 * V::size...};
+    return terms_of_four<V>(op, x, each) + terms_of_four<V>(op, behind, each);
 }
 
-/// Adds the terms of n elements in memory to `total`: op(acc, in[j]...) adds one vector of terms to acc. n is a multiple of
-/// the elements of four vectors. Partial sums of float are folded into double after eight.
+/// The elements that a sum takes at a time.
+template <class T>
+inline constexpr std::size_t group = 4 * static_cast<std::size_t>(lanes<T>::size);
+
+/// The lanes of a sum before they are added up.
+template <class T>
+using total_of = wide_of<lanes<T>>;
+template <class T>
+inline constexpr std::size_t lanes_of_total = static_cast<std::size_t>(total_of<T>::size);
+
+/// The terms of n elements in memory: op(acc, in[j]...) adds one vector of terms to acc. n is a multiple of a group, and at
+/// most a block. Partial sums of float are folded into double after eight.
 template <class T, class Op, class S, std::size_t... I>
-inline void sum_in_memory(const Op op, std::size_t n, double* total, const S* const (&x)[sizeof...(I)],
-                          std::index_sequence<I...> each)
+RESIDUA_LANE_INLINE total_of<T> terms_of_groups(const Op& op, std::size_t n, const S* const (&in)[sizeof...(I)],
+                                                std::index_sequence<I...> each)
 {
     using V = lanes<T>;
-    constexpr std::size_t four = 4 * V::size;
-    auto sum = wide_of<V>::load(total);
-    for (std::size_t j = 0; j < n;) {
-        auto part = zero<wide_of<V>>();
-        const std::size_t end = n - j < block<T> ? n : j + block<T>;
-        for (; end - j >= 2 * four; j += 2 * four) part = part + widened(terms_of_eight<V>(op, x, j, each));
-        if (j < end) {
-            part = part + widened(terms_of_four<V>(op, x, j, each));
-            j += four;
-        }
-        sum = sum + part;
+    const S* x[] = {in[I]...};
+    auto part = zero<total_of<T>>();
+    for (; n >= 2 * group<T>; n -= 2 * group<T>) {
+        part = part + widened(terms_of_eight<V>(op, x, each));
+        ((x[I] += 2 * group<T>), ...);
     }
-    sum.store(total);
+    if (n > 0) part = part + widened(terms_of_four<V>(op, x, each));
+    return part;
 }
-template <class Op, class T, std::size_t In>
-inline void sum_erased(const void* op, std::size_t n, double* total, const T* const* in)
+
+/// The `rest` elements from p on, and zeros behind them to the end of a group.
+template <class T>
+RESIDUA_OUT_OF_LINE void copy_rest(T* copy, const T* p, std::size_t rest)
 {
-    const T* x[In];
-    for (std::size_t i = 0; i < In; ++i) x[i] = in[i];
-    sum_in_memory<T>(*static_cast<const Op*>(op), n, total, x, std::make_index_sequence<In>{});
+    using V = lanes<T>;
+    for (std::size_t k = 0; k < group<T>; k += V::size) {
+        const std::size_t n = k < rest ? rest - k : 0;
+        const V v = n < V::size ? V::load(p + (rest - n), static_cast<int>(n)) : V::load(p + k);
+        v.store(copy + k);
+    }
 }
-/// The same of rows that all are of a type of 16 bits.
-template <class S, class Op, class T, std::size_t In>
-inline void sum_stored(const Op& op, std::size_t n, double* total, const source<T> (&in)[In])
+
+/// The same of the last `rest` of n elements, which do not fill a group: of a copy with zeros behind them, whose terms must
+/// be zero.
+template <class T, class Op, std::size_t In>
+RESIDUA_LANE_INLINE total_of<T> terms_of_rest(const Op& op, std::size_t n, std::size_t rest,
+                                              const T* const (&in)[In])
+{
+    T copies[In][group<T>];
+    const T* x[In];
+    for (std::size_t i = 0; i < In; ++i) {
+        copy_rest(copies[i], in[i] + (n - rest), rest);
+        x[i] = copies[i];
+    }
+    return terms_of_groups<T>(op, group<T>, x, std::make_index_sequence<In>{});
+}
+
+/// The same of any number of elements up to a block.
+template <class T, class Op, std::size_t In>
+RESIDUA_LANE_INLINE total_of<T> terms_of_block(const Op& op, std::size_t n, const T* const (&in)[In])
+{
+    const std::size_t rest = n % group<T>;
+    auto total = terms_of_groups<T>(op, n - rest, in, std::make_index_sequence<In>{});
+    if (rest > 0) [[unlikely]]
+        total = total + terms_of_rest(op, n, rest, in);
+    return total;
+}
+
+/// The same of the whole groups of rows of a type of 16 bits.
+template <class S, class T, class Op, std::size_t In>
+RESIDUA_LANE_INLINE total_of<T> terms_of_stored(const Op& op, std::size_t n, std::size_t j,
+                                                const source<T> (&in)[In])
 {
     const S* x[In];
-    for (std::size_t i = 0; i < In; ++i) x[i] = static_cast<const S*>(in[i].self);
-    sum_in_memory<T>(op, n, total, x, std::make_index_sequence<In>{});
+    for (std::size_t i = 0; i < In; ++i) x[i] = static_cast<const S*>(in[i].self) + j;
+    return terms_of_groups<T>(op, n, x, std::make_index_sequence<In>{});
 }
 
-template <class T>
-inline double sum_of_total(const double* total)
+/// The lanes of the sum of op's terms along any rows, block by block.
+template <class Op, class T, std::size_t In>
+RESIDUA_OUT_OF_LINE void sum_blocks(const Op& op, std::size_t n, double* sums, const source<T> (&in)[In])
 {
-    return sum(wide_of<lanes<T>>::load(total));
-}
-
-/// Adds op's terms along one row of n elements to `total`.
-template <class Op, class T, class... In>
-inline void add_row(const Op& op, std::size_t n, double* total, const source<T>& first, const source<In>&... rest)
-{
-    constexpr std::size_t count = 1 + sizeof...(In);
-    const source<T> in[] = {first, rest...};
-    const T* pointers[count];
-    if (all_direct(in, pointers)) {
-        in_groups<T, count>(sum_erased<Op, T, count>, &op, n, total, pointers);
-        return;
-    }
-    std::size_t done = 0;
+    auto total = zero<total_of<T>>();
+    std::size_t j = 0;
     if constexpr (converts_vectors<T>) {
+        // of rows that all are of one type of 16 bits, vectors are converted on their way
         bool alike = true;
-        for (const source<T>& row : in) alike = alike && row.lies == first.lies;
-        const std::size_t whole = n - n % group<T>;
-        if (alike && whole > 0 && (first.lies == layout::bfloat16 || first.lies == layout::float16)) {
-            if (first.lies == layout::bfloat16) {
-                sum_stored<bfloat16>(op, whole, total, in);
-            } else {
-                sum_stored<float16>(op, whole, total, in);
+        for (const source<T>& row : in) alike = alike && row.lies == in[0].lies;
+        const bool brain = alike && in[0].lies == layout::bfloat16;
+        if (brain || (alike && in[0].lies == layout::float16)) {
+            for (const std::size_t whole = n - n % group<T>; j < whole;) {
+                const std::size_t m = whole - j < block<T> ? whole - j : block<T>;
+                if (brain) {
+                    total = total + terms_of_stored<bfloat16, T>(op, m, j, in);
+                } else {
+                    total = total + terms_of_stored<float16, T>(op, m, j, in);
+                }
+                j += m;
             }
-            done = whole;
         }
     }
-    if (done < n) sum_blocks(sum_erased<Op, T, count>, &op, done, n, total, in);
+    block_buffer<T> buffers[In];
+    const T* pointers[In];
+    for (; j < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        for (std::size_t i = 0; i < In; ++i) pointers[i] = buffers[i].read(in[i], j, m);
+        const std::size_t rest = m % group<T>;
+        total = total + terms_of_groups<T>(op, m - rest, pointers, std::make_index_sequence<In>{});
+        if (rest > 0) total = total + terms_of_rest(op, m, rest, pointers);
+    }
+    total.store(sums);
 }
+
+/// Whether rows are short and lie in memory: then their sum is compiled where it is used, so that neither they nor its lanes
+/// have to be in memory.
+template <class T, class... In>
+RESIDUA_LANE_INLINE bool is_one_block(std::size_t n, const source<T>& first, const source<In>&... rest)
+{
+    return n <= block<T> && first.is_direct() && (rest.is_direct() && ...);
+}
+
 /// The sum of op's terms along one row of n elements.
 template <class Op, class T, class... In>
 inline double sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
 {
-    alignas(64) double total[lanes_of_total<T>] = {};
-    add_row(op, n, total, first, rest...);
-    return sum_of_total<T>(total);
+    if (is_one_block(n, first, rest...)) {
+        const T* const pointers[] = {first.direct(), rest.direct()...};
+        return sum(terms_of_block(op, n, pointers));
+    }
+    double total[lanes_of_total<T>];
+    const source<T> in[] = {copy_of(first), copy_of(rest)...};
+    sum_blocks(op, n, total, in);
+    return sum(total_of<T>::load(total));
 }
 
 struct multiply_add {

@@ -5,11 +5,7 @@ namespace RESIDUA_PASS {
 template <class T>
 inline double dot_in_memory(const T* x, const T* y, std::size_t n)
 {
-    const multiply_add op;
-    const T* const pointers[] = {x, y};
-    alignas(64) double total[lanes_of_total<T>] = {};
-    in_groups<T, 2>(sum_erased<multiply_add, T, 2>, &op, n, total, pointers);
-    return sum_of_total<T>(total);
+    return sum_row(multiply_add{}, n, in_memory(x), in_memory(y));
 }
 
 template <class T>

@@ -5,6 +5,7 @@ namespace RESIDUA_PASS {
 /// x + scale f, rounded once.
 template <class T>
 struct residual_add_of {
+    static constexpr bool is_light = true;
     T scale;
 
     template <class V>

@@ -19,22 +19,26 @@ inline double scaled_eps(double eps, int exponent)
 template <class T>
 inline row_scale scale_of_row(square_sum squares, std::size_t count, T eps)
 {
-    const double e = static_cast<double>(eps);
+    double e = static_cast<double>(eps);
     double mean = squares.value / static_cast<double>(count);
     int exponent = squares.exponent;
-    if (exponent > 0 && e > 0) {
-        const bool moderate = e >= square_range<T>::least;
-        const int of_eps = moderate ? 0 : exponent_to_one(__builtin_sqrt(e)) + square_range<T>::scaled_to;
-        if (of_eps < exponent) {
-            mean = times_pow2(mean, 2 * (of_eps - exponent));
-            exponent = of_eps;
+    if (exponent != 0) [[unlikely]] {
+        if (exponent > 0 && e > 0) {
+            const bool moderate = e >= square_range<T>::least;
+            const int of_eps = moderate ? 0 : exponent_to_one(__builtin_sqrt(e)) + square_range<T>::scaled_to;
+            if (of_eps < exponent) {
+                mean = times_pow2(mean, 2 * (of_eps - exponent));
+                exponent = of_eps;
+            }
         }
+        // a sum that was taken in double need not fit the float that it is used with
+        constexpr int most = sizeof(T) == 4 ? 240 : 1900;
+        const int possible = exponent > most ? most : exponent < -most ? -most : exponent;
+        if (possible != exponent) mean = times_pow2(mean, 2 * (possible - exponent));
+        exponent = possible;
+        e = scaled_eps(e, exponent);
     }
-    // a sum that was taken in double need not fit the float that it is used with
-    constexpr int most = sizeof(T) == 4 ? 240 : 1900;
-    const int possible = exponent > most ? most : exponent < -most ? -most : exponent;
-    if (possible != exponent) mean = times_pow2(mean, 2 * (possible - exponent));
-    return {1 / __builtin_sqrt(mean + scaled_eps(e, possible)), possible};
+    return {1 / __builtin_sqrt(mean + e), exponent};
 }
 template <class T>
 inline row_scale rms_scale(const source<T>& x, std::size_t n, T eps)
@@ -57,13 +61,19 @@ inline channel_factors<T> channels(const input& w, norm_weight kind)
 
 template <class T>
 struct rms_norm_of {
-    static constexpr bool reads_again = true;
+    static constexpr bool reads_again = true, is_light = true;
     T r, offset;
 
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V x, V w) const
     {
         return (V::broadcast(r) * x) * (w + V::broadcast(offset));
+    }
+    /// Without a weight.
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        return V::broadcast(r) * x;
     }
 };
 
@@ -84,6 +94,8 @@ struct times_factor {
 template <class T>
 struct to_row {
     sink<T> y;
+
+    RESIDUA_LANE_INLINE to_row copy() const { return {copy_of(y)}; }
 
     template <class Op, class... In>
     void write(const Op& op, std::size_t n, const In&... in) const
@@ -119,6 +131,15 @@ struct through {
     sink<T> y[Out];
     source<T> more[More];
 
+    template <std::size_t... O, std::size_t... M>
+    RESIDUA_LANE_INLINE through copy_with(std::index_sequence<O...>, std::index_sequence<M...>) const
+    {
+        return {then, {copy_of(y[O])...}, {copy_of(more[M])...}};
+    }
+    RESIDUA_LANE_INLINE through copy() const
+    {
+        return copy_with(std::make_index_sequence<Out>{}, std::make_index_sequence<More>{});
+    }
     template <class Op, std::size_t... M, class... In>
     void write_with(const Op& op, std::size_t n, std::index_sequence<M...>, const In&... in) const
     {
@@ -140,9 +161,8 @@ struct through {
 /// One row whose scale is known, to wherever it goes; `stored`: the type that x r is rounded to before the weight, where
 /// that is asked for.
 template <class Target, class T>
-inline void normalize(const Target& y, const source<T>& x, const channel_factors<T>& f, std::size_t n,
-                      row_scale scale, norm_rounding rounding = norm_rounding::once,
-                      element stored = element::float32)
+RESIDUA_OUT_OF_LINE void normalize_in_steps(const Target& y, const source<T>& x, const channel_factors<T>& f,
+                                            std::size_t n, row_scale scale, norm_rounding rounding, element stored)
 {
     const T r = static_cast<T>(scale.r);
     const auto row = in_range(x, scale.exponent);
@@ -151,16 +171,58 @@ inline void normalize(const Target& y, const source<T>& x, const channel_factors
     const rounded_row<T> rounded{normal.as_source(), stored};
     y.write(times_factor<T>{f.offset}, n, rounded.as_source(), f.w);
 }
+template <class Target, class T>
+RESIDUA_LANE_INLINE void normalize(const Target& y, const source<T>& x, const channel_factors<T>& f, std::size_t n,
+                                   row_scale scale, norm_rounding rounding = norm_rounding::once,
+                                   element stored = element::float32)
+{
+    if (scale.exponent != 0 || rounding != norm_rounding::once) [[unlikely]]
+        return normalize_in_steps<Target, T>(y.copy(), copy_of(x), f, n, scale, rounding, stored);
+    const rms_norm_of<T> op{static_cast<T>(scale.r), f.offset};
+    if constexpr (std::is_same_v<Target, to_row<T>>) {
+        if (f.w.lies == layout::ones) return y.write(op, n, x);
+    }
+    y.write(op, n, x, f.w);
+}
 
+/// How many rows a norm goes along together: as many as are read again from the nearest cache. So the chains of operations
+/// from a short row to its scale, which are longer than all its other work, run beside each other.
+inline constexpr std::size_t most_rows_at_once = 8;
+template <class T>
+inline std::size_t rows_at_once(std::size_t columns)
+{
+    const std::size_t near = 8192 / sizeof(T) / columns;
+    return near < 1 ? 1 : near < most_rows_at_once ? near : most_rows_at_once;
+}
+
+/// The norm of rows that `before` is called for, a few at a time.
+template <class T, class Before>
+inline void norm_of_rows(const Before& before, shape s, output y, input x, input w, norm_weight kind, T eps,
+                         norm_rounding rounding)
+{
+    const std::size_t n = s.columns;
+    if (n == 0) return;
+    const auto f = channels<T>(w, kind);
+    const std::size_t several = rows_at_once<T>(n);
+    square_sum squares[most_rows_at_once];
+    for (std::size_t i = 0; i < s.rows; i += several) {
+        const std::size_t end = s.rows - i < several ? s.rows : i + several;
+        before(i, end - i);
+        sums_of_squares<T>(squares, x, i, end, n);
+        const square_sum* sum = squares;
+        for (std::size_t k = i; k < end; ++k) {
+            normalize(to_row<T>{to<T>(y, k)}, from<T>(x, k), f, n, scale_of_row(*sum++, n, eps), rounding, x.type);
+        }
+    }
+}
+
+struct nothing_before {
+    void operator()(std::size_t, std::size_t) const {}
+};
 template <class T>
 inline void rms_norm(shape s, output y, input x, input w, norm_weight kind, T eps, norm_rounding rounding)
 {
-    if (s.columns == 0) return;
-    const auto f = channels<T>(w, kind);
-    for (std::size_t i = 0; i < s.rows; ++i) {
-        const auto row = from<T>(x, i);
-        normalize(to_row<T>{to<T>(y, i)}, row, f, s.columns, rms_scale(row, s.columns, eps), rounding, x.type);
-    }
+    norm_of_rows<T>(nothing_before{}, s, y, x, w, kind, eps, rounding);
 }
 
 /// The same for a part of each row, whose sums of squares are known: `count` elements' each.

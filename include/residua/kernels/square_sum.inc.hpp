@@ -80,35 +80,82 @@ struct square_range<double> {
 
 inline constexpr double largest_share_of_lane = 0.25;
 
-/// The sum of the squares as they are. Of float, where one lane has more than that share of it, the roundings of a few
-/// elements are not lost among those of many: then it is taken again in double.
 template <class T>
-inline double plain_sum_of_squares(const source<T>& x, std::size_t n)
+RESIDUA_OUT_OF_LINE double sum_of_squares_in_double(const source<T>& x, std::size_t n)
 {
-    if constexpr (sizeof(T) == 8) {
-        return sum_row(add_square{}, n, x);
-    } else {
-        alignas(64) double total[lanes_of_total<T>] = {};
-        add_row(add_square{}, n, total, x);
-        const double s = sum_of_total<T>(total);
-        const auto much = wide_of<lanes<T>>::broadcast(largest_share_of_lane * s);
-        if (!any(much < wide_of<lanes<T>>::load(total))) return s;
-        return sum_row(add_square_in_double{}, n, x);
-    }
+    return sum_row(add_square_in_double{}, n, x);
 }
 
-/// The sum of the squares of a row, or, where those leave the range of T, of the row times 2^exponent.
+/// The sum of the squares as they are, from its lanes. Of float, where one lane has more than that share of it, the
+/// roundings of a few elements are not lost among those of many: then it is taken again in double.
 template <class T>
-inline square_sum sum_of_squares(const source<T>& x, std::size_t n)
+RESIDUA_LANE_INLINE double sum_of_lanes(total_of<T> total, const source<T>& x, std::size_t n)
 {
-    const double s = plain_sum_of_squares(x, n);
-    if ((s >= static_cast<double>(n) * square_range<T>::least && s <= square_range<T>::most) || s != s)
-        return {s, 0};
+    const double s = sum(total);
+    if constexpr (sizeof(T) == 4) {
+        if (any(total_of<T>::broadcast(largest_share_of_lane * s) < total)) [[unlikely]] {
+            return sum_of_squares_in_double(copy_of(x), n);
+        }
+    }
+    return s;
+}
+template <class T>
+RESIDUA_OUT_OF_LINE double sum_of_squares_of_blocks(const source<T> (&x)[1], std::size_t n)
+{
+    double total[lanes_of_total<T>];
+    sum_blocks(add_square{}, n, total, x);
+    return sum_of_lanes(total_of<T>::load(total), x[0], n);
+}
+template <class T>
+RESIDUA_LANE_INLINE double plain_sum_of_squares(const source<T>& x, std::size_t n)
+{
+    if (!is_one_block(n, x)) [[unlikely]] {
+        const source<T> rows[] = {copy_of(x)};
+        return sum_of_squares_of_blocks(rows, n);
+    }
+    const T* const pointers[] = {x.direct()};
+    return sum_of_lanes(terms_of_block(add_square{}, n, pointers), x, n);
+}
+
+/// Of a row whose squares leave the range of T (or which is nothing but zeros): that of the row times 2^exponent.
+template <class T>
+RESIDUA_OUT_OF_LINE square_sum sum_of_scaled_squares(const source<T>& x, std::size_t n, double plain)
+{
     const double most = static_cast<double>(largest_magnitude(x, n));
-    if (!is_finite_and_positive(most)) return {s, 0};
+    if (!is_finite_and_positive(most)) return {plain, 0};
     const int exponent = exponent_to_one(most) + square_range<T>::scaled_to;
     const auto scaled = in_range(x, exponent);
     return {plain_sum_of_squares(scaled.as_source(), n), exponent};
+}
+
+/// The least sum of squares of n elements that can be trusted.
+template <class T>
+inline double least_squares(std::size_t n)
+{
+    return static_cast<double>(n) * square_range<T>::least;
+}
+/// The sum of the squares of a row, or, where those leave the range of T, of the row times 2^exponent; compiled where it is
+/// used.
+template <class T>
+RESIDUA_LANE_INLINE square_sum squares_of_row(const source<T>& x, std::size_t n, double least)
+{
+    const double s = plain_sum_of_squares(x, n);
+    if (s < least || s > square_range<T>::most) [[unlikely]] {
+        return sum_of_scaled_squares(copy_of(x), n, s);
+    }
+    return {s, 0};
+}
+template <class T>
+inline square_sum sum_of_squares(const source<T>& x, std::size_t n)
+{
+    return squares_of_row(x, n, least_squares<T>(n));
+}
+/// The same of rows `first` to `end`.
+template <class T>
+inline void sums_of_squares(square_sum* sums, input x, std::size_t first, std::size_t end, std::size_t n)
+{
+    const double least = least_squares<T>(n);
+    for (std::size_t i = first; i < end; ++i) *sums++ = squares_of_row(from<T>(x, i), n, least);
 }
 
 /// x * 2^n, for any n: rounded once if it does not become subnormal before the last step.
@@ -153,7 +200,7 @@ inline square_sum combine(const square_sum* parts, std::size_t count)
 template <class T>
 inline void sum_of_squares(shape s, square_sum* sums, input x)
 {
-    for (std::size_t i = 0; i < s.rows; ++i) sums[i] = sum_of_squares(from<T>(x, i), s.columns);
+    sums_of_squares<T>(sums, x, 0, s.rows, s.columns);
 }
 
 /// The root mean square of all elements; 0 if there is none.

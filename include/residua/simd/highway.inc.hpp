@@ -121,11 +121,17 @@ RESIDUA_LANE_INLINE reg<T> operator*(reg<T> a, reg<T> b)
     return {product};
 }
 
+template <class T>
+RESIDUA_LANE_INLINE auto compilers_own(reg<T> a)
+{
+    return a.v.raw;
+}
+
 // The compiler's own, which it can merge with an fma.
 template <class T>
 RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a)
 {
-    return {typename reg<T>::vector{-a.v.raw}};
+    return {typename reg<T>::vector{-compilers_own(a)}};
 }
 
 // clang-format off

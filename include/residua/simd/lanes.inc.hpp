@@ -145,15 +145,31 @@ RESIDUA_LANE_INLINE auto sum(twice<H> v)
 {
     return sum(v.lo + v.hi);
 }
+/// Of a vector of the compiler's own, which stays in registers.
+template <class Raw, int... I>
+RESIDUA_LANE_INLINE auto sum_of_halves(Raw v, std::integer_sequence<int, I...>)
+{
+    constexpr int half = sizeof...(I);
+    if constexpr (half == 1) {
+        return v[0] + v[1];
+    } else {
+        return sum_of_halves(__builtin_shufflevector(v, v, I...) + __builtin_shufflevector(v, v, (half + I)...),
+                             std::make_integer_sequence<int, half / 2>{});
+    }
+}
 template <class T>
 RESIDUA_LANE_INLINE T sum(reg<T> v)
 {
-    lane_array<reg<T>> lane;
-    v.store(lane);
-    for (int half = reg<T>::size / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; ++i) lane[i] = lane[i] + lane[i + half];
+    if constexpr (requires { compilers_own(v)[0]; }) {
+        return sum_of_halves(compilers_own(v), std::make_integer_sequence<int, reg<T>::size / 2>{});
+    } else {
+        lane_array<reg<T>> lane;
+        v.store(lane);
+        for (int half = reg<T>::size / 2; half > 0; half /= 2) {
+            for (int i = 0; i < half; ++i) lane[i] = lane[i] + lane[i + half];
+        }
+        return lane[0];
     }
-    return lane[0];
 }
 
 template <class H>

@@ -120,8 +120,8 @@ template <class H> RESIDUA_LANE_INLINE auto operator==(twice<H> a, twice<H> b) {
 template <class M> RESIDUA_LANE_INLINE twice_mask<M> operator&(twice_mask<M> a, twice_mask<M> b) { return {a.lo & b.lo, a.hi & b.hi}; }
 template <class M> RESIDUA_LANE_INLINE twice_mask<M> operator|(twice_mask<M> a, twice_mask<M> b) { return {a.lo | b.lo, a.hi | b.hi}; }
 template <class M> RESIDUA_LANE_INLINE twice_mask<M> operator!(twice_mask<M> a) { return {!a.lo, !a.hi}; }
-template <class M> RESIDUA_LANE_INLINE bool any(twice_mask<M> a) { return any(a.lo) || any(a.hi); }
-template <class M> RESIDUA_LANE_INLINE bool all(twice_mask<M> a) { return all(a.lo) && all(a.hi); }
+template <class M> RESIDUA_LANE_INLINE bool any(twice_mask<M> a) { return any(a.lo | a.hi); }
+template <class M> RESIDUA_LANE_INLINE bool all(twice_mask<M> a) { return all(a.lo & a.hi); }
 template <class M, class H> RESIDUA_LANE_INLINE twice<H> select(twice_mask<M> m, twice<H> a, twice<H> b) { return {select(m.lo, a.lo, b.lo), select(m.hi, a.hi, b.hi)}; }
 // clang-format on
 

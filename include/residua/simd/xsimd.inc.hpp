@@ -316,11 +316,17 @@ RESIDUA_LANE_INLINE reg<T> sqrt(reg<T> a)
 }
 #endif
 
+template <class T>
+RESIDUA_LANE_INLINE auto compilers_own(reg<T> a)
+{
+    return static_cast<typename reg<T>::raw>(a.v);
+}
+
 // The compiler's own, which it can merge with an fma.
 template <class T>
 RESIDUA_LANE_INLINE reg<T> operator-(reg<T> a)
 {
-    return {typename reg<T>::batch(-static_cast<typename reg<T>::raw>(a.v))};
+    return {typename reg<T>::batch(-compilers_own(a))};
 }
 
 template <class T>
