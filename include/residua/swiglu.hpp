@@ -24,8 +24,8 @@
 ///
 /// y: NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: -0 up, and
 /// infinite for an infinite up.
-/// Gradients: computed in double for every type, and rounded once; no product leaves the range on the way. What is
-/// clamped passes no gradient, not even an infinite one; at equality it passes. NaN in any input gives NaN in every
+/// Gradients: computed in double for every type, and rounded once (of 16 bits by way of float); no product leaves the range
+/// on the way. What is clamped passes no gradient, not even an infinite one; at equality it passes. NaN in any input gives NaN in every
 /// output.
 /// Error of y, over the whole range and subnormal results included: at most 2 ulp, precise 1 ulp; `geglu`, `geglu_tanh` and
 /// `situ_glu` 1 ulp either way.

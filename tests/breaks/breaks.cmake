@@ -246,6 +246,15 @@ residua_break("two numbers: a quotient is not corrected" simd/elementary.inc.hpp
     [==[return {z, fma(-z, b.low, fma(-z, b.hi, a.hi) + a.low) * reciprocal};]==]
     [==[return {z, fma(-z, b.low, a.low) * reciprocal};]==]
     "elementary_test ffn_test")
+residua_break("GELU of floats: the derivative without its own zero" simd/of_floats.inc.hpp
+    [==[near_gelu_zero_reach = 0x1p-6;]==] [==[near_gelu_zero_reach = 0x1p-60;]==]
+    "elementary_test ffn_test")
+residua_break("gradients of floats: a small exponential is cut" simd/of_floats.inc.hpp
+    [==[double reach = 300.0;]==] [==[double reach = 100.0;]==]
+    "elementary_test ffn_test")
+residua_break("gradients of floats: silu' has another zero" simd/of_floats.inc.hpp
+    [==[silu_zero{-0x1.474973c84120bp0,]==] [==[silu_zero{-0x1.474973c8413p0,]==]
+    "elementary_test ffn_test")
 residua_break("two numbers: the sign of a zero is lost" simd/activations.inc.hpp
     [==[return copysign(v.hi + finite_tail(v.low), v.hi);]==] [==[return v.hi + finite_tail(v.low);]==]
     "elementary_test ffn_test")
@@ -414,6 +423,14 @@ residua_break("ReGLU: the gradient passes at 0" kernels/swiglu.inc.hpp
 residua_break("gated gradients: a NaN does not reach both" kernels/swiglu.inc.hpp
     [==[return {nan_where(bad, value(dgate)), nan_where(bad, value(dup))};]==]
     [==[return {nan_where(bad, value(dgate)), value(dup)};]==]
+    "ffn_test operations_test")
+residua_break("gated gradients of floats: a NaN of up does not reach both" kernels/swiglu.inc.hpp
+    [==[select(up.as_float == up.as_float, y.second, bad)]==]
+    [==[select(up.as_float == up.as_float, y.second, y.second)]==]
+    "ffn_test operations_test")
+residua_break("gated gradients of floats: a mask lets a NaN vanish" kernels/swiglu.inc.hpp
+    [==[return {nan_where(bad, y.first), nan_where(bad, y.second)};]==]
+    [==[return {nan_where(bad, y.first), y.second};]==]
     "ffn_test operations_test")
 residua_break("gated derivatives: the tangent of up is lost" kernels/swiglu.inc.hpp
     [==[return nan_where(bad, value(of_gate + of_up));]==] [==[return nan_where(bad, value(of_gate + masked(up < up, of_up)));]==]

@@ -389,7 +389,6 @@ std::string not_rounded_once(const any_call& call, const contents& given, const 
 {
     const auto& op = *call.op;
     if (op.rounds_inside || (may_turn_to_double(op) && !all_below(call, given, 0x1p60))) return {};
-    if (op.has_terms_that_cancel && !has_double(call)) return {};
     return operations::not_rounded_once(op, *call.form, call.count, call.columns, given, results);
 }
 

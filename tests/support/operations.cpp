@@ -154,14 +154,6 @@ operation make_precise(const char* name, F f)
     op.is_more_precise_of_double = true;
     return op;
 }
-/// One of these that is a difference, or may be one.
-template <class... Roles, class F>
-operation make_difference(const char* name, F f)
-{
-    operation op = make_precise<Roles...>(name, f);
-    op.has_terms_that_cancel = true;
-    return op;
-}
 
 using packed_out = role<use::written, 1, 2>;  // gate and up in one row
 using packed_in = role<use::read, 1, 2>;
@@ -176,30 +168,30 @@ using shared = role<use::weight, 1, 1, N>;  // the same for every row
 template <std::size_t N>
 using sum_of = role<use::sum, 1, 1, N>;
 
-#define RESIDUA_TEST_GRADIENTS(name)                                                                          \
-    make_difference<out, in, in>(#name "_vjp", [](auto dx, auto x, auto dy) { api::name##_vjp(dx, x, dy); }), \
-        make_difference<out, in, in>(#name "_jvp", [](auto ty, auto x, auto tx) { api::name##_jvp(ty, x, tx); })
+#define RESIDUA_TEST_GRADIENTS(name)                                                               \
+    make<out, in, in>(#name "_vjp", [](auto dx, auto x, auto dy) { api::name##_vjp(dx, x, dy); }), \
+        make<out, in, in>(#name "_jvp", [](auto ty, auto x, auto tx) { api::name##_jvp(ty, x, tx); })
 
-#define RESIDUA_TEST_GATED(make, name, ...)                                                                       \
-    make<out, in, in>(#name, [](auto y, auto g, auto u) { api::name(y, g, u, {__VA_ARGS__}); }),                  \
-        make_difference<out, out, in, in, in>(                                                                    \
+#define RESIDUA_TEST_GATED(forward, name, ...)                                                                    \
+    forward<out, in, in>(#name, [](auto y, auto g, auto u) { api::name(y, g, u, {__VA_ARGS__}); }),               \
+        make<out, out, in, in, in>(                                                                               \
             #name "_vjp",                                                                                         \
             [](auto dg, auto du, auto g, auto u, auto dy) { api::name##_vjp(dg, du, g, u, dy, {__VA_ARGS__}); }), \
-        make_difference<out, in, in, in, in>(                                                                     \
+        make<out, in, in, in, in>(                                                                                \
             #name "_jvp",                                                                                         \
             [](auto ty, auto g, auto u, auto tg, auto tu) { api::name##_jvp(ty, g, u, tg, tu, {__VA_ARGS__}); }), \
-        RESIDUA_TEST_PACKED(make, name, halves, __VA_ARGS__),                                                     \
-        RESIDUA_TEST_PACKED(make, name, interleaved, __VA_ARGS__)
+        RESIDUA_TEST_PACKED(forward, name, halves, __VA_ARGS__),                                                  \
+        RESIDUA_TEST_PACKED(forward, name, interleaved, __VA_ARGS__)
 
-#define RESIDUA_TEST_PACKED(make, name, packed, ...)                                                               \
-    make<out, packed_in>(#name ", " #packed, [](auto y, auto z) { api::name(y, api::packed(z), {__VA_ARGS__}); }), \
-        make_difference<packed_out, packed_in, in>(#name "_vjp, " #packed,                                         \
-                                                   [](auto dz, auto z, auto dy) {                                  \
-                                                       api::name##_vjp(api::packed(dz), api::packed(z), dy,        \
-                                                                       {__VA_ARGS__});                             \
-                                                   }),                                                             \
-        make_difference<out, packed_in, packed_in>(#name "_jvp, " #packed, [](auto ty, auto z, auto tz) {          \
-            api::name##_jvp(ty, api::packed(z), api::packed(tz), {__VA_ARGS__});                                   \
+#define RESIDUA_TEST_PACKED(forward, name, packed, ...)                                                          \
+    forward<out, packed_in>(#name ", " #packed,                                                                  \
+                            [](auto y, auto z) { api::name(y, api::packed(z), {__VA_ARGS__}); }),                \
+        make<packed_out, packed_in, in>(#name "_vjp, " #packed,                                                  \
+                                        [](auto dz, auto z, auto dy) {                                           \
+                                            api::name##_vjp(api::packed(dz), api::packed(z), dy, {__VA_ARGS__}); \
+                                        }),                                                                      \
+        make<out, packed_in, packed_in>(#name "_jvp, " #packed, [](auto ty, auto z, auto tz) {                   \
+            api::name##_jvp(ty, api::packed(z), api::packed(tz), {__VA_ARGS__});                                 \
         })
 
 /// The sum of squares depends on the type of x: of float it is computed in float.
@@ -239,7 +231,7 @@ std::vector<operation> make_all()
         make_precise<out, in>("gelu", [](auto y, auto x) { api::gelu(y, x); }),
         make_precise<out, in>("gelu_tanh", [](auto y, auto x) { api::gelu_tanh(y, x); }),
         make<out, in>("relu", [](auto y, auto x) { api::relu(y, x); }),
-        make_difference<out, in>("silu_derivative", [](auto y, auto x) { api::silu_derivative(y, x); }),
+        make<out, in>("silu_derivative", [](auto y, auto x) { api::silu_derivative(y, x); }),
         make_wide<out, in>("convert", [](auto y, auto x) { api::convert(y, x); }),
         RESIDUA_TEST_GRADIENTS(exp),
         RESIDUA_TEST_GRADIENTS(tanh),

@@ -62,7 +62,6 @@ struct operation {
     bool computes_in_double;                 // whatever the types of the operands
     bool rounds_inside = false;              // to the type of an operand, before the end
     bool is_more_precise_of_double = false;  // than in double for other types
-    bool has_terms_that_cancel = false;      // so that errors are not small relative to a result
     std::vector<std::pair<std::size_t, std::size_t>> only_over =
         {};                     // else every output over every input of its shape
     double low = -2, high = 2;  // of its inputs

@@ -45,6 +45,7 @@
 #include <residua/simd/elementary.inc.hpp>
 #include <residua/simd/activations.inc.hpp>
 #include <residua/simd/logistic.inc.hpp>
+#include <residua/simd/of_floats.inc.hpp>
 
 #include <residua/kernels/drivers.inc.hpp>
 #include <residua/kernels/elementary.inc.hpp>

@@ -644,6 +644,19 @@ RESIDUA_LANE_INLINE std::uintptr_t nearest_behind(bool rising, T* const (&out)[O
     }
     return nearest;
 }
+
+/// An operation that computes in double what is float, from vectors that it is given in both types.
+struct computes_wide {};
+template <class Op, class V>
+RESIDUA_LANE_INLINE auto load_operand(const scalar<V>* p)
+{
+    if constexpr (std::is_base_of_v<computes_wide, Op> && std::is_same_v<scalar<V>, float>) {
+        return load_in_both_types<V>(p);
+    } else {
+        return load<V>(p);
+    }
+}
+
 /// Which end of a row to begin with, which no result depends on. A load has to wait for an earlier store that is not yet
 /// in the cache where their addresses agree modulo 4 KiB: upwards for stores to just behind it, downwards for those to just
 /// ahead. So the walk takes the better end unless an input lies close in that direction, and only in that.
@@ -671,7 +684,7 @@ inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* co
     const bool down = begins_at_end(reads_again<Op>, y, x);
     const std::size_t next = down ? std::size_t{0} - step : step;
     std::size_t j = down ? n - step : 0;
-    for (std::size_t left = n / step; left > 0; --left, j += next) put(op(load<V>(x[I] + j)...), j, y);
+    for (std::size_t left = n / step; left > 0; --left, j += next) put(op(load_operand<Op, V>(x[I] + j)...), j, y);
 }
 template <class Op, class T, std::size_t Out, std::size_t In>
 inline void map_erased(const void* op, std::size_t n, T* const* out, const T* const* in)

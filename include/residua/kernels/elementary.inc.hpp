@@ -23,10 +23,28 @@ RESIDUA_LANE_INLINE V gelu_tanh(V x)
 {
     return value(scaled_gelu_tanh<A>(x));
 }
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE V silu_derivative(V x)
+/// Of floats in double and rounded, as all derivatives are; of doubles in two numbers each.
+struct silu_derivative_of : computes_wide {
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        if constexpr (std::is_same_v<scalar<V>, float>) {
+            return (*this)(in_both_types(x));
+        } else {
+            return value(silu_slope<accuracy::precise>(x));
+        }
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(in_both<V> x) const
+    {
+        using W = decltype(x.wide);
+        return narrowed(times_silu(W::broadcast(1), x.wide).slope);
+    }
+};
+template <class T>
+inline void silu_derivative(shape s, output y, input x)
 {
-    return value(silu_slope<A>(x));
+    map<T>(silu_derivative_of{}, s, y, x);
 }
 
 #define RESIDUA_ELEMENTWISE(name)                   \
@@ -77,7 +95,6 @@ RESIDUA_ELEMENTWISE(relu)
 RESIDUA_ELEMENTWISE(convert)
 RESIDUA_WIDE_ELEMENTWISE(gelu)
 RESIDUA_WIDE_ELEMENTWISE(gelu_tanh)
-RESIDUA_WIDE_ELEMENTWISE(silu_derivative)
 
 #undef RESIDUA_WIDE_ELEMENTWISE
 #undef RESIDUA_TIERED_ELEMENTWISE
@@ -85,19 +102,27 @@ RESIDUA_WIDE_ELEMENTWISE(silu_derivative)
 #undef RESIDUA_ELEMENTWISE
 
 // out = f'(x) v: the Jacobian of a function of each element is diagonal, so this is its VJP and its JVP.
-#define RESIDUA_DIAGONAL(name)                                            \
-    template <accuracy A>                                                 \
-    struct name##_jacobian_of {                                           \
-        template <class V>                                                \
-        RESIDUA_LANE_INLINE V operator()(V x, V v) const                  \
-        {                                                                 \
-            return value(name##_slope<A>(x) * v);                         \
-        }                                                                 \
-    };                                                                    \
-    template <class T>                                                    \
-    inline void name##_jacobian(shape s, output out, input x, input v)    \
-    {                                                                     \
-        map<double>(name##_jacobian_of<accuracy_for<T>>{}, s, out, x, v); \
+#define RESIDUA_DIAGONAL(name)                                             \
+    struct name##_jacobian_of : computes_wide {                            \
+        template <class V>                                                 \
+        RESIDUA_LANE_INLINE V operator()(V x, V v) const                   \
+        {                                                                  \
+            if constexpr (std::is_same_v<scalar<V>, float>) {              \
+                return (*this)(in_both_types(x), in_both_types(v));        \
+            } else {                                                       \
+                return value(name##_slope<accuracy::precise>(x) * v);      \
+            }                                                              \
+        }                                                                  \
+        template <class V>                                                 \
+        RESIDUA_LANE_INLINE V operator()(in_both<V> x, in_both<V> v) const \
+        {                                                                  \
+            return narrowed(times_##name(v.wide, x.wide).slope);           \
+        }                                                                  \
+    };                                                                     \
+    template <class T>                                                     \
+    inline void name##_jacobian(shape s, output out, input x, input v)     \
+    {                                                                      \
+        map<T>(name##_jacobian_of{}, s, out, x, v);                        \
     }
 
 RESIDUA_DIAGONAL(exp)

@@ -10,6 +10,19 @@ namespace RESIDUA_PASS {
 // exact     a(gate), in double
 // slope     a'(gate), in double
 // passes    where the gradient does
+// of_floats g a and g a' of a gate that was float (of_floats.inc.hpp), and `passes`, where it does not everywhere
+
+/// A factor and its derivative, which passes the gradient in some lanes.
+template <class V, class M>
+struct factor_and_slope {
+    V value, slope;
+    M passes;
+};
+template <class V, class M>
+RESIDUA_LANE_INLINE factor_and_slope<V, M> where_passing(value_and_slope<V> of, M passes)
+{
+    return {of.value, of.slope, passes};
+}
 
 struct always_passes {
     template <class V>
@@ -33,6 +46,11 @@ struct always_passes {
         {                                                           \
             return function##_slope<A>(gate);                       \
         }                                                           \
+        template <class V>                                          \
+        RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const       \
+        {                                                           \
+            return times_##function(g, gate);                       \
+        }                                                           \
     };
 RESIDUA_SCALED_FACTOR(gelu_factor, gelu)
 RESIDUA_SCALED_FACTOR(gelu_tanh_factor, gelu_tanh)
@@ -55,6 +73,11 @@ struct silu_factor : always_passes {
     RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
     {
         return silu_slope<A>(gate);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const
+    {
+        return times_silu(g, gate);
     }
 };
 
@@ -80,6 +103,11 @@ struct silu_factor_of : always_passes {
     {
         return silu_slope_at<A>(gate, V::broadcast(scalar<V>(alpha)));
     }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const
+    {
+        return times_silu(g, gate, static_cast<double>(alpha));
+    }
 };
 
 template <accuracy A = accuracy::standard>
@@ -99,6 +127,11 @@ struct sigmoid_factor : always_passes {
     RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
     {
         return sigmoid_slope<A>(gate);
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const
+    {
+        return times_sigmoid(g, gate);
     }
 };
 
@@ -124,6 +157,11 @@ struct relu_factor {
     RESIDUA_LANE_INLINE auto passes(V gate) const
     {
         return zero<V>() < gate;
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const
+    {
+        return where_passing(value_and_slope<V>{relu(gate) * g, g}, passes(gate));
     }
 };
 
@@ -171,6 +209,11 @@ struct clamped_factor {
     {
         return gate <= V::broadcast(scalar<V>(limit));
     }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const
+    {
+        return where_passing(inner.of_floats(g, clamped(gate)), passes(gate));
+    }
 };
 
 /// silu that is clamped from above after it is computed.
@@ -195,6 +238,14 @@ struct clamped_silu : silu_factor<A> {
     RESIDUA_LANE_INLINE auto passes(V gate) const
     {
         return !(V::broadcast(scalar<V>(limit)) < value(silu_only::exact(gate)));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const
+    {
+        const V one = V::broadcast(1);
+        const V most = V::broadcast(scalar<V>(limit));
+        const auto of = silu_only::of_floats(one, gate);
+        return where_passing(value_and_slope<V>{min(most, of.value) * g, of.slope * g}, !(most < of.value));
     }
 };
 
@@ -240,6 +291,13 @@ struct soft_capped_factor : always_passes {
         return soft_cap_slope<A>(gate, cap) * scaled_sigmoid<A>(gate)
                + sigmoid_slope<A>(gate) * soft_cap<A>(gate, cap);
     }
+    template <class V>
+    RESIDUA_LANE_INLINE value_and_slope<V> of_floats(V g, V gate) const
+    {
+        const auto s = times_sigmoid(g, gate);
+        const auto capped = soft_cap_and_slope(gate, static_cast<double>(beta));
+        return {s.value * capped.value, fma(capped.slope, s.value, s.slope * capped.value)};
+    }
 };
 
 // --- the factor of up ------------------------------------------------------------------------------------------
@@ -248,6 +306,7 @@ struct soft_capped_factor : always_passes {
 // exact     b(up), in double
 // slope     b'(up), in double
 // passes    where the gradient does
+// of_floats b and b' of an up that was float, as above
 
 struct plain_up : always_passes {
     template <class V>
@@ -264,6 +323,11 @@ struct plain_up : always_passes {
     RESIDUA_LANE_INLINE scaled<V> slope(V) const
     {
         return {V::broadcast(1), zero<V>()};
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V up) const
+    {
+        return value_and_slope<V>{up, V::broadcast(1)};
     }
 };
 
@@ -292,6 +356,11 @@ struct clamped_up {
     {
         return abs(up) <= V::broadcast(scalar<V>(limit));
     }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V up) const
+    {
+        return where_passing(value_and_slope<V>{factor(up), V::broadcast(1)}, passes(up));
+    }
 };
 
 /// clamp(up, -limit, limit) + 1
@@ -311,6 +380,11 @@ struct clamped_up_and_one : clamped_up<T> {
     RESIDUA_LANE_INLINE auto exact(V up) const
     {
         return split(number_of<accuracy_for<T>>(sum(up)));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V up) const
+    {
+        return where_passing(value_and_slope<V>{factor(up), V::broadcast(1)}, this->passes(up));
     }
 
 private:
@@ -341,6 +415,11 @@ struct soft_capped_up : always_passes {
     RESIDUA_LANE_INLINE scaled_number<A, V> slope(V up) const
     {
         return soft_cap_slope<A>(up, V::broadcast(scalar<V>(cap)));
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE auto of_floats(V up) const
+    {
+        return soft_cap_and_slope(up, static_cast<double>(cap));
     }
 };
 
@@ -421,34 +500,99 @@ RESIDUA_LANE_INLINE scaled<V, N> masked(M passes, scaled<V, N> partial)
 template <class M, class V>
 RESIDUA_LANE_INLINE V nan_where(M bad, V v)
 {
-    return select(bad, V::broadcast(__builtin_nan("")), v);
+    return select(bad, V::broadcast(scalar<V>(__builtin_nan(""))), v);
 }
 
+/// Both at once.
+template <class W, class V = decltype(narrow(W{}))>
+RESIDUA_LANE_INLINE two<V> narrowed(two<W> v)
+{
+    if (any_below(min(abs(v.first), abs(v.second)), 0x1p-126)) {
+        return {quickly_narrowed(v.first), quickly_narrowed(v.second)};
+    }
+    return {narrow(v.first), narrow(v.second)};
+}
+
+/// What a factor passes of a gradient.
+template <class Factor, class V>
+RESIDUA_LANE_INLINE V passed(const Factor& of, V partial)
+{
+    if constexpr (requires { of.passes; }) {
+        return where(of.passes, partial);
+    } else {
+        return partial;
+    }
+}
+/// Of partials that pass everywhere each is NaN by itself where an operand of its own is.
+template <class A, class B>
+inline constexpr bool blocks = requires(A a) { a.passes; } || requires(B b) { b.passes; };
+
 template <class Form>
-struct gated_vjp_of {
+struct gated_vjp_of : computes_wide {
     Form f;
 
+    RESIDUA_LANE_INLINE explicit gated_vjp_of(const Form& form) : f{form} {}
     template <class V>
     RESIDUA_LANE_INLINE two<V> operator()(V gate, V up, V dy) const
     {
-        const auto gradient = split(dy);
-        const auto dgate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.exact(up) * gradient);
-        const auto dup = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * gradient);
-        const auto bad = is_nan(gate) | is_nan(up) | is_nan(dy);
-        return {nan_where(bad, value(dgate)), nan_where(bad, value(dup))};
+        if constexpr (std::is_same_v<scalar<V>, float>) {
+            return (*this)(in_both_types(gate), in_both_types(up), in_both_types(dy));
+        } else {
+            const auto gradient = split(dy);
+            const auto dgate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.exact(up) * gradient);
+            const auto dup = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * gradient);
+            const auto bad = is_nan(gate) | is_nan(up) | is_nan(dy);
+            return {nan_where(bad, value(dgate)), nan_where(bad, value(dup))};
+        }
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(in_both<V> gate, in_both<V> up, in_both<V> dy) const
+    {
+        using W = decltype(gate.wide);
+        const auto a = f.a.of_floats(dy.wide, gate.wide);
+        const auto b = f.b.of_floats(up.wide);
+        const two<V> y = narrowed(two<W>{passed(a, a.slope * b.value), passed(b, a.value * b.slope)});
+        if constexpr (blocks<decltype(a), decltype(b)>) {
+            const auto bad = is_nan(gate.as_float) | is_nan(up.as_float) | is_nan(dy.as_float);
+            return {nan_where(bad, y.first), nan_where(bad, y.second)};
+        } else {
+            const V bad = V::broadcast(__builtin_nanf(""));
+            return {y.first, select(up.as_float == up.as_float, y.second, bad)};
+        }
     }
 };
 template <class Form>
-struct gated_jvp_of {
+struct gated_jvp_of : computes_wide {
     Form f;
 
+    RESIDUA_LANE_INLINE explicit gated_jvp_of(const Form& form) : f{form} {}
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate, V up, V tgate, V tup) const
     {
-        const auto of_gate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.exact(up) * tgate);
-        const auto of_up = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * tup);
-        const auto bad = is_nan(gate) | is_nan(up) | is_nan(tgate) | is_nan(tup);
-        return nan_where(bad, value(of_gate + of_up));
+        if constexpr (std::is_same_v<scalar<V>, float>) {
+            return (*this)(in_both_types(gate), in_both_types(up), in_both_types(tgate), in_both_types(tup));
+        } else {
+            const auto of_gate = masked(f.a.passes(gate), f.a.slope(gate) * f.b.exact(up) * tgate);
+            const auto of_up = masked(f.b.passes(up), f.a.exact(gate) * f.b.slope(up) * tup);
+            const auto bad = is_nan(gate) | is_nan(up) | is_nan(tgate) | is_nan(tup);
+            return nan_where(bad, value(of_gate + of_up));
+        }
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(in_both<V> gate, in_both<V> up, in_both<V> tgate, in_both<V> tup) const
+    {
+        using W = decltype(gate.wide);
+        const auto a = f.a.of_floats(W::broadcast(1), gate.wide);
+        const auto b = f.b.of_floats(up.wide);
+        const W of_gate = passed(a, (a.slope * b.value) * tgate.wide);
+        const W of_up = passed(b, (a.value * b.slope) * tup.wide);
+        const V y = narrowed(of_gate + of_up);
+        if constexpr (blocks<decltype(a), decltype(b)>) {
+            const auto bad = is_nan(gate.as_float) | is_nan(up.as_float) | is_nan(tgate.as_float);
+            return nan_where(bad | is_nan(tup.as_float), y);
+        } else {
+            return y;
+        }
     }
 };
 
@@ -473,6 +617,7 @@ struct run_gated {
         }
     }
 };
+template <class T>
 struct run_gated_vjp {
     shape s;
     output dgate, dup;
@@ -481,9 +626,10 @@ struct run_gated_vjp {
     template <class Form>
     void operator()(const Form& f) const
     {
-        map_to_two<double>(gated_vjp_of<Form>{f}, s, dgate, dup, gate, up, dy);
+        map_to_two<T>(gated_vjp_of<Form>{f}, s, dgate, dup, gate, up, dy);
     }
 };
+template <class T>
 struct run_gated_jvp {
     shape s;
     output ty;
@@ -492,7 +638,7 @@ struct run_gated_jvp {
     template <class Form>
     void operator()(const Form& f) const
     {
-        map<double>(gated_jvp_of<Form>{f}, s, ty, gate, up, tgate, tup);
+        map<T>(gated_jvp_of<Form>{f}, s, ty, gate, up, tgate, tup);
     }
 };
 
@@ -536,13 +682,13 @@ template <class T>
 inline void gated_vjp(shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,
                       gated_numbers<T> numbers)
 {
-    with_form<accuracy_for<T>>(form, numbers, run_gated_vjp{s, dgate, dup, gate, up, dy});
+    with_form<accuracy_for<T>>(form, numbers, run_gated_vjp<T>{s, dgate, dup, gate, up, dy});
 }
 template <class T>
 inline void gated_jvp(shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,
                       gated_numbers<T> numbers)
 {
-    with_form<accuracy_for<T>>(form, numbers, run_gated_jvp{s, ty, gate, up, tgate, tup});
+    with_form<accuracy_for<T>>(form, numbers, run_gated_jvp<T>{s, ty, gate, up, tgate, tup});
 }
 
 }  // namespace RESIDUA_PASS

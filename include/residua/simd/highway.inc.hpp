@@ -48,6 +48,12 @@ struct reg {
 #endif
     }
 
+    RESIDUA_LANE_INLINE static reg load_widened(const float* p)
+        requires std::is_same_v<T, double>
+    {
+        return {hn::PromoteTo(tag<T>{}, hn::LoadU(hn::Rebind<float, tag<T>>{}, p))};
+    }
+
     // Highway's loads and stores may touch memory of any type: they are the instruction set's own.
     RESIDUA_LANE_INLINE static reg load_bits(const void* p) { return load(static_cast<const T*>(p)); }
     RESIDUA_LANE_INLINE void store_bits(void* p) const { store(static_cast<T*>(p)); }
