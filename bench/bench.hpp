@@ -15,6 +15,9 @@ inline constexpr std::size_t most_operands = 3;
 
 /// Operands of one call: `rows` rows that lie end to end, of `columns` elements each. Where `packed`, in[0] has twice the
 /// columns. An operand that is updated is an output.
+/// How this library is asked to store.
+enum class storing { cached, streaming, automatic };
+
 struct call {
     std::size_t rows, columns;
     bool packed;
@@ -22,7 +25,7 @@ struct call {
     const void* weight;  ///< one element per column
     void* out[most_operands];
     float* weight_gradient;  ///< one element per column
-    bool from_memory;        // operands far larger than the caches
+    storing stores;
 };
 
 /// One row in the types of the arithmetic of the reference; outputs that are updated hold what they held before.

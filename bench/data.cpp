@@ -143,7 +143,7 @@ operands::operands(const operation& what, type element, std::size_t columns, con
     call_.packed = what.packed;
     const std::size_t row_bytes = columns * size_of(element);
     const bool hot = where.memory == 0;
-    call_.from_memory = !hot;
+    call_.stores = where.stores;
 
     // How much each operand takes: one call's rows, or its share of the whole.
     const std::size_t shares = what.reads + (what.packed ? 1 : 0) + what.writes;

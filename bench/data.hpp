@@ -46,6 +46,7 @@ public:
         std::size_t rows = 1;           ///< of one call
         float scale = 1;                ///< of the inputs
         std::size_t output_offset = 0;  ///< modulo 4 KiB; 0: the usual one
+        storing stores = storing::cached;
     };
 
     operands(const operation& what, type element, std::size_t columns, const place& where);

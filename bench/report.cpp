@@ -148,7 +148,8 @@ std::vector<line> lines_of(const measured& all)
     for (const sample& s : all.samples) {
         const cell& c = s.what;
         line l{c, median(s.ns), 0, {}, 0};
-        const auto limit = limit_at.find({s.limit, c.type, c.columns, c.regime == "memory" ? "memory" : "cache"});
+        const bool from_memory = c.regime == "memory" || c.regime.find("_level_") != std::string::npos;
+        const auto limit = limit_at.find({s.limit, c.type, c.columns, from_memory ? "memory" : "cache"});
         if (limit != limit_at.end()) l.limit_ns = limit->second;
         for (const sample* const other : others_at[{c.operation, c.type, c.columns, c.regime}]) {
             const double ns = median(other->ns);

@@ -22,12 +22,13 @@ residua::rows<const T> in(const call& c, std::size_t k = 0)
 {
     return {static_cast<const T*>(c.in[k]), c.rows, c.packed ? 2 * c.columns : c.columns};
 }
-/// What goes to memory is streamed: one call of these is too small for that to be automatic.
 template <class T>
 residua::rows<T> out(const call& c, std::size_t k = 0)
 {
+    using residua::store;
+    constexpr store as_asked[] = {store::cached, store::streaming, store::automatic};
     residua::rows<T> y{static_cast<T*>(c.out[k]), c.rows, c.columns};
-    y.stores = c.from_memory ? residua::store::streaming : residua::store::cached;
+    y.stores = as_asked[static_cast<int>(c.stores)];
     return y;
 }
 template <class T>

@@ -1,4 +1,4 @@
-// The residual sum y = x + f, apart and in place (x += f).
+// The residual sum y = x + f, apart and in place (x += f), and with somebody who reads it next.
 #include "contender.hpp"
 
 #if defined(BENCH_OPERATIONS)
@@ -20,6 +20,7 @@ void in_place(const reference_row& r)
 void BENCH_ENTRY()
 {
     add(operation{.name = "residual_add", .reads = 2, .limit = "triad", .tiny = 1e-42f, .reference = apart});
+    add(operation{.name = "residual_add_then_rms", .reads = 2, .limit = "triad", .reference = apart});
     add(operation{.name = "residual_add_in_place", .updates = 1, .limit = "update", .reference = in_place});
 }
 
@@ -39,6 +40,16 @@ struct apart {
         api::residual_add(out<T>(c), in<T>(c, 0), in<T>(c, 1));
     }
 };
+/// With somebody who reads the output next.
+struct then_rms {
+    template <class T>
+    static void run(const call& c)
+    {
+        api::residual_add(out<T>(c), in<T>(c, 0), in<T>(c, 1));
+        volatile float result = static_cast<float>(api::rms(out<T>(c)));
+        static_cast<void>(result);
+    }
+};
 struct in_place {
     template <class T>
     static void run(const call& c)
@@ -52,6 +63,7 @@ struct in_place {
 void BENCH_ENTRY()
 {
     add_residua<apart>("residual_add", residua_types{});
+    add_residua<then_rms>("residual_add_then_rms", type_list<float>{});
     add_residua<in_place>("residual_add_in_place", residua_types{});
 }
 

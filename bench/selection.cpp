@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "machine.hpp"
+
 namespace bench {
 
 namespace {
@@ -16,6 +18,19 @@ constexpr std::array<std::size_t, 5> cached_columns{64, 128, 768, 5120, 17408};
 constexpr std::array<std::size_t, 2> memory_columns{768, 5120};
 constexpr std::array<std::size_t, 2> offset_columns{2048, 5120};
 constexpr std::string_view offset_prefix = "offset_";
+
+/// Outputs of one call beside the last level of the cache, each stored in every way: where `automatic` changes from one to
+/// the other, and what that is to whoever reads the output next.
+constexpr std::size_t level_columns = 5120;
+constexpr std::string_view half_prefix = "half_level_", twice_prefix = "twice_level_";
+constexpr std::array<std::string_view, 3> ways{"cached", "streaming", "automatic"};
+
+storing way_of(std::string_view regime)
+{
+    return static_cast<storing>(
+        std::find_if(ways.begin(), ways.end(), [&](std::string_view way) { return regime.ends_with(way); })
+        - ways.begin());
+}
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words)
 {
@@ -65,6 +80,17 @@ bool is_in_quick_set(const measurement& m)
 
 void add_regimes(std::vector<measurement>& all, const operation& what, const contender& who, selection chosen)
 {
+    const bool is_dispatch = std::string_view{who.backend} == "dispatch";
+    if (is_one_of(what.name, {"residual_add", "residual_add_then_rms"}) && is_dispatch && has_best_target(who)
+        && who.element == type::f32 && chosen != selection::smoke) {
+        for (const std::string_view prefix : {half_prefix, twice_prefix}) {
+            for (const std::string_view way : ways) {
+                all.push_back({&what, &who, level_columns, fmt::format("{}{}", prefix, way)});
+            }
+        }
+    }
+    if (is_one_of(what.name, {"residual_add_then_rms"})) return;
+
     const auto add = [&](std::size_t columns, std::string_view regime) {
         measurement m{&what, &who, columns, std::string{regime}};
         if (chosen != selection::quick || is_in_quick_set(m)) all.push_back(std::move(m));
@@ -78,7 +104,6 @@ void add_regimes(std::vector<measurement>& all, const operation& what, const con
     for (const std::size_t n : memory_columns) add(n, "memory");
 
     // Regimes of this library alone.
-    const bool is_dispatch = std::string_view{who.backend} == "dispatch";
     if (!has_best_target(who) || who.element != type::f32 || is_limit(what)) return;
     if (is_dispatch || is_one_of(who.backend, {"xsimd", "highway"})) {
         if (is_one_of(what.name, {"rms_norm", "residual_add", "swiglu"})) {
@@ -119,6 +144,16 @@ operands::place place_of(const measurement& m, selection chosen)
         // Rows of a call such that its end is aligned, and its time is far above the clock's resolution.
         const std::size_t call_bytes = smoke ? std::size_t{1} << 16U : std::size_t{1} << 20U;
         where.rows = std::max<std::size_t>(64, call_bytes / row_bytes / 64 * 64);
+        // a call is too small for this to be automatic
+        where.stores = storing::streaming;
+        return where;
+    }
+    if (m.regime.starts_with(half_prefix) || m.regime.starts_with(twice_prefix)) {
+        const std::size_t level = last_level_cache();
+        const std::size_t bytes = m.regime.starts_with(half_prefix) ? level / 2 : 2 * level;
+        where.rows = std::min(bytes, available_memory() / 8) / row_bytes;
+        where.memory = 3 * where.rows * row_bytes;
+        where.stores = way_of(m.regime);
         return where;
     }
     // A few rows, so that what a call costs is shared as it is in use, and all stay in the first level.
