@@ -45,9 +45,10 @@ namespace kernels {
 
 using operand::gated_form;
 using operand::gated_numbers;
-using operand::input;
-using operand::output;
 using operand::shape;
+// (kernels/entries.inc.hpp says why)
+using input = const operand::input&;
+using output = const operand::output&;
 
 #define RESIDUA_DECLARE(result, name, parameters, arguments) \
     template <class T>                                       \

@@ -36,6 +36,7 @@
 #define RESIDUA_PASS residua::dispatch::RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
 #include <residua/kernels/all.inc.hpp>
+#include <residua/kernels/entries.inc.hpp>
 #undef RESIDUA_PASS_BACKEND
 #undef RESIDUA_PASS
 
@@ -98,8 +99,9 @@ inline std::size_t count_usable() noexcept
     return n;
 }
 
-// -1: not yet asked.
-inline constinit std::atomic<int> chosen{-1};
+// A target, or that none has been chosen yet.
+inline constexpr unsigned not_chosen = 4;
+inline constinit std::atomic<unsigned> chosen{not_chosen};
 
 }  // namespace detail
 
@@ -107,28 +109,27 @@ std::span<const target> targets() noexcept { return {detail::compiled, detail::c
 
 target active() noexcept
 {
-    const int now = detail::chosen.load(std::memory_order_relaxed);
-    if (now >= 0) return static_cast<target>(now);
-    int expected = -1;
+    unsigned now = detail::chosen.load(std::memory_order_relaxed);
+    if (now != detail::not_chosen) return static_cast<target>(now);
     const auto best = targets().back();
     // unless another thread has forced one in the meantime
-    if (detail::chosen.compare_exchange_strong(expected, static_cast<int>(best), std::memory_order_relaxed))
+    if (detail::chosen.compare_exchange_strong(now, static_cast<unsigned>(best), std::memory_order_relaxed))
         return best;
-    return static_cast<target>(expected);
+    return static_cast<target>(now);
 }
 
 bool force(target t) noexcept
 {
     for (const target usable : targets()) {
         if (usable == t) {
-            detail::chosen.store(static_cast<int>(t), std::memory_order_relaxed);
+            detail::chosen.store(static_cast<unsigned>(t), std::memory_order_relaxed);
             return true;
         }
     }
     return false;
 }
 
-void release() noexcept { detail::chosen.store(-1, std::memory_order_relaxed); }
+void release() noexcept { detail::chosen.store(detail::not_chosen, std::memory_order_relaxed); }
 
 std::string_view name(target t) noexcept
 {
@@ -143,44 +144,56 @@ std::string_view name(target t) noexcept
 
 namespace kernels {
 
-// One case of the choice: the kernel of a target, which is named by its namespace.
+// The kernel of a target, which is named by its namespace.
 #if RESIDUA_DISPATCH_HAS(HWY_NEON)
-#define RESIDUA_CASE_NEON(call) \
-    case target::neon: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_NEON)::call;
+#define RESIDUA_OF_NEON(name) &RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_NEON)::entries::name
 #else
-#define RESIDUA_CASE_NEON(call)
+#define RESIDUA_OF_NEON(name) nullptr
 #endif
 #if RESIDUA_DISPATCH_HAS(HWY_AVX2)
-#define RESIDUA_CASE_AVX2(call) \
-    case target::avx2: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX2)::call;
+#define RESIDUA_OF_AVX2(name) &RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX2)::entries::name
 #else
-#define RESIDUA_CASE_AVX2(call)
+#define RESIDUA_OF_AVX2(name) nullptr
 #endif
 #if RESIDUA_DISPATCH_HAS(HWY_AVX3)
-#define RESIDUA_CASE_AVX512(call) \
-    case target::avx512: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX3)::call;
+#define RESIDUA_OF_AVX512(name) &RESIDUA_CAT(RESIDUA_ABI_VERSION, _N_AVX3)::entries::name
 #else
-#define RESIDUA_CASE_AVX512(call)
+#define RESIDUA_OF_AVX512(name) nullptr
 #endif
 
-#define RESIDUA_CHOOSE(call)                                             \
-    switch (active()) {                                                  \
-        RESIDUA_CASE_AVX512(call)                                        \
-        RESIDUA_CASE_AVX2(call)                                          \
-        RESIDUA_CASE_NEON(call)                                          \
-        default: return RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)::call; \
-    }
+// By a table, in the order of `target`: a call costs one jump more, and its arguments stay where they are. Behind the targets
+// stands what chooses one, and is called once.
+#define RESIDUA_CHOOSE(result, kernel, parameters, arguments)                                               \
+    static constexpr result(*const of_target[])                                                             \
+        parameters = {&RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)::entries::kernel, RESIDUA_OF_NEON(kernel), \
+                      RESIDUA_OF_AVX2(kernel), RESIDUA_OF_AVX512(kernel), &first_call::kernel};             \
+    return of_target[detail::chosen.load(std::memory_order_relaxed)] arguments;
 
-#define RESIDUA_DEFINE(result, name, parameters, arguments) \
-    template <class T>                                      \
-    result name parameters                                  \
-    {                                                       \
-        RESIDUA_CHOOSE(name<T> arguments)                   \
+#define RESIDUA_DEFINE(result, name, parameters, arguments)    \
+    namespace first_call {                                     \
+    template <class T>                                         \
+    result name parameters                                     \
+    {                                                          \
+        active();                                              \
+        return kernels::name<T> arguments;                     \
+    }                                                          \
+    }                                                          \
+    template <class T>                                         \
+    result name parameters                                     \
+    {                                                          \
+        RESIDUA_CHOOSE(result, name<T>, parameters, arguments) \
     }
 RESIDUA_KERNELS(RESIDUA_DEFINE)
 
 #define RESIDUA_DEFINE_WIDE(result, name, parameters, arguments) \
-    result name parameters { RESIDUA_CHOOSE(name arguments) }
+    namespace first_call {                                       \
+    inline result name parameters                                \
+    {                                                            \
+        active();                                                \
+        return kernels::name arguments;                          \
+    }                                                            \
+    }                                                            \
+    result name parameters { RESIDUA_CHOOSE(result, name, parameters, arguments) }
 RESIDUA_WIDE_KERNELS(RESIDUA_DEFINE_WIDE)
 
 #define RESIDUA_INSTANTIATE(result, name, parameters, arguments) template result name<T> parameters;
@@ -195,9 +208,9 @@ RESIDUA_KERNELS(RESIDUA_INSTANTIATE)
 #undef RESIDUA_DEFINE_WIDE
 #undef RESIDUA_DEFINE
 #undef RESIDUA_CHOOSE
-#undef RESIDUA_CASE_AVX512
-#undef RESIDUA_CASE_AVX2
-#undef RESIDUA_CASE_NEON
+#undef RESIDUA_OF_AVX512
+#undef RESIDUA_OF_AVX2
+#undef RESIDUA_OF_NEON
 
 }  // namespace kernels
 }  // namespace RESIDUA_ABI_VERSION

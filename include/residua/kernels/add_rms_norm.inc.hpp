@@ -13,15 +13,15 @@ struct keep_beside {
 /// Adds to a few rows of a stream.
 template <class T>
 struct add_to_rows {
-    residual_add_of<T> op;
     std::size_t columns;
     output stream;
     input x;
+    T scale;
 
     void operator()(std::size_t first, std::size_t count) const
     {
         const output rows = rows_from(stream, first);
-        map<T>(op, {count, columns}, rows, read_back(rows), rows_from(x, first));
+        residual_add<T>({count, columns}, rows, read_back(rows), rows_from(x, first), scale);
     }
 };
 
@@ -30,15 +30,14 @@ inline void add_rms_norm(shape s, output y, output residual, input x, input w, n
                          norm_of which, norm_rounding rounding)
 {
     const std::size_t n = s.columns;
-    const residual_add_of<T> add_scaled{factor};
     const input stream = read_back(residual);
     if (which == norm_of::stored) {
-        return norm_of_rows<T>(add_to_rows<T>{add_scaled, n, residual, x}, s, y, stream, w, kind, eps, rounding);
+        return norm_of_rows<T>(add_to_rows<T>{n, residual, x, factor}, s, y, stream, w, kind, eps, rounding);
     }
     if (n == 0) return;
     const auto f = channels<T>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
-        const auto sum = computed(add_scaled, from<T>(stream, i), from<T>(x, i));
+        const auto sum = computed(residual_add_of<T>{factor}, from<T>(stream, i), from<T>(x, i));
         const auto exact = sum.as_source();
         normalize(through<T, keep_beside, 2, 1>{{}, {to<T>(y, i), to<T>(residual, i)}, {exact}}, exact, f, n,
                   rms_scale(exact, n, eps), rounding, residual.type);

@@ -7,6 +7,7 @@
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_HIGHWAY
 HWY_BEFORE_NAMESPACE();
 #include <residua/kernels/all.inc.hpp>
+#include <residua/kernels/entries.inc.hpp>
 HWY_AFTER_NAMESPACE();
 #undef RESIDUA_PASS_BACKEND
 #undef RESIDUA_PASS

@@ -1030,6 +1030,8 @@ struct add_square_in_double : adds_in_double {
 };
 
 struct add {
+    static constexpr bool is_light = true;
+
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V acc, V x) const
     {
