@@ -89,7 +89,10 @@ template <class R>
     requires is_rows<std::remove_cvref_t<R>>
 RESIDUA_INLINE constexpr auto view(R&& r) noexcept
 {
-    return r;
+    // member by member: g++ copies the whole in parts that the members are then not read in, and a load waits for its store
+    rows<typename std::remove_cvref_t<R>::element_type> same{r.data, r.count, r.columns, r.stride};
+    same.stores = r.stores;
+    return same;
 }
 template <contiguous R>
     requires(!is_rows<std::remove_cvref_t<R>>)

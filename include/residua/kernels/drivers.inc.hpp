@@ -172,6 +172,13 @@ RESIDUA_LANE_INLINE Operand rows_from(Operand operand, std::size_t i)
     return operand;
 }
 
+/// Whether an operand's rows lie in memory as T.
+template <class T, class Operand>
+RESIDUA_LANE_INLINE bool lies_as(const Operand& operand)
+{
+    return operand.type == (std::is_same_v<T, double> ? element::float64 : element::float32) && operand.step == 1;
+}
+
 // An element is wider than T only where T is double.
 template <class T>
 inline void fill_from_memory(const source<T>& s, std::size_t j, std::size_t m, T* buffer)
@@ -592,6 +599,16 @@ RESIDUA_OUT_OF_LINE void walk_converting(const row_operation<T>& f, std::size_t 
     if (done < n) walk_blocks(f.in_memory, f.op, done, n, y, in);
 }
 
+/// Applies an operation to a row that lies in memory as T throughout.
+template <class T, std::size_t Out, std::size_t In>
+inline void walk_memory(memory_operation<T> f, const void* op, std::size_t n, T* const (&out)[Out],
+                        const T* const (&in)[In])
+{
+    const std::size_t first = before_first_line(out[0], n);
+    if (first == 0) return in_vectors<T, Out, In>(f, op, n, out, in);
+    in_lines<T, Out, In>(f, op, first, n, out, in);
+}
+
 /// Applies an operation to a row, where it lies in memory if it does so as T.
 template <class T, std::size_t Out, std::size_t In>
 inline void walk(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Out], const source<T> (&in)[In])
@@ -599,9 +616,7 @@ inline void walk(const row_operation<T>& f, std::size_t n, const sink<T> (&y)[Ou
     T* out_pointers[Out];
     const T* in_pointers[In];
     if (all_direct(in, in_pointers) && all_direct(y, out_pointers)) {
-        const std::size_t first = before_first_line(out_pointers[0], n);
-        if (first == 0) return in_vectors<T, Out, In>(f.in_memory, f.op, n, out_pointers, in_pointers);
-        in_lines<T, Out, In>(f.in_memory, f.op, first, n, out_pointers, in_pointers);
+        walk_memory(f.in_memory, f.op, n, out_pointers, in_pointers);
     } else {
         sink<T> out_rows[Out];
         source<T> in_rows[In];
@@ -741,17 +756,28 @@ RESIDUA_LANE_INLINE row_operation<T> mapped(const Op& op)
 template <class Op>
 inline constexpr bool is_light = requires { Op::is_light; };
 
+/// y[j] = op(in[j]...) along a row that lies in memory as T throughout.
+template <class Op, class T, std::size_t Out, std::size_t In>
+inline void map_memory(const Op& op, std::size_t n, T* const (&out)[Out], const T* const (&in)[In])
+{
+    if constexpr (is_light<Op>) {
+        if (n % lanes<T>::size == 0 && before_first_line(out[0], n) == 0) [[likely]] {
+            return map_in_memory(op, n, out, in, std::make_index_sequence<Out>{}, std::make_index_sequence<In>{});
+        }
+    }
+    const Op copy = op;
+    walk_memory(map_erased<Op, T, Out, In>, &copy, n, out, in);
+}
+
 /// y[j] = op(in[j]...) along one row of n elements. y may be an input.
 template <class Op, class T, class... In>
 inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const source<In>&... in)
 {
     if constexpr (is_light<Op>) {
-        const bool direct = y.is_direct() && (in.is_direct() && ...);
-        if (direct && n % lanes<T>::size == 0 && before_first_line(y.direct(), n) == 0) [[likely]] {
+        if (y.is_direct() && (in.is_direct() && ...)) [[likely]] {
             T* const out_pointers[] = {y.direct()};
             const T* const in_pointers[] = {in.direct()...};
-            return map_in_memory(op, n, out_pointers, in_pointers, std::make_index_sequence<1>{},
-                                 std::index_sequence_for<In...>{});
+            return map_memory(op, n, out_pointers, in_pointers);
         }
     }
     const Op copy = op;
@@ -767,24 +793,45 @@ inline void map_row(const Op& op, std::size_t n, const sink<T>& y, const sink<T>
 /// The rows that a map has to go along: one, where in every operand each row begins where the one before it ends, since no
 /// element knows which row it is in. So short rows cost no more than long ones.
 template <class... Operand>
-inline shape without_ends(shape s, const Operand&... operands)
+RESIDUA_LANE_INLINE shape without_ends(shape s, const Operand&... operands)
 {
-    const bool adjacent = ((operands.stride == static_cast<std::ptrdiff_t>(s.columns * operands.step)) && ...);
-    return s.rows > 1 && adjacent ? shape{1, s.rows * s.columns} : s;
+    const bool one =
+        s.rows > 1 && ((operands.stride == static_cast<std::ptrdiff_t>(s.columns * operands.step)) && ...);
+    return {one ? 1 : s.rows, one ? s.rows * s.columns : s.columns};
 }
 
-/// The same for every row, in T.
+/// The same for every row, of any kind.
 template <class T, class Op, class... In>
-inline void map(const Op& op, shape s, output y, const In&... in)
+RESIDUA_OUT_OF_LINE void map_rows(const Op& op, std::size_t rows, std::size_t n, const output& y, const In&... in)
 {
-    s = without_ends(s, y, in...);
-    for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), from<T>(in, i)...);
+    for (std::size_t i = 0; i < rows; ++i) {
+        walk<T, 1, sizeof...(In)>(mapped<1, sizeof...(In), T>(op), n, {to<T>(y, i)}, {from<T>(in, i)...});
+    }
+}
+/// The same for every row, in T. What memory of T needs is so little that a call with one short row takes no longer for it.
+template <class T, class Op, class... In>
+inline void map(const Op& op, shape s, const output& y, const In&... in)
+{
+    const shape walked = without_ends(s, y, in...);
+    if (!y.streaming && lies_as<T>(y) && (lies_as<T>(in) && ...)) {
+        for (std::size_t i = 0; i < walked.rows; ++i) {
+            T* const out_pointers[] = {static_cast<T*>(rows_from(y, i).data)};
+            const T* const in_pointers[] = {static_cast<const T*>(rows_from(in, i).data)...};
+            map_memory(op, walked.columns, out_pointers, in_pointers);
+        }
+    } else {
+        const Op copy = op;
+        map_rows<T>(copy, walked.rows, walked.columns, output{y.data, y.stride, y.type, y.step, y.streaming},
+                    In{in.data, in.stride, in.type, in.step}...);
+    }
 }
 template <class T, class Op, class... In>
 inline void map_to_two(const Op& op, shape s, output y, output z, const In&... in)
 {
-    s = without_ends(s, y, z, in...);
-    for (std::size_t i = 0; i < s.rows; ++i) map_row(op, s.columns, to<T>(y, i), to<T>(z, i), from<T>(in, i)...);
+    const shape walked = without_ends(s, y, z, in...);
+    for (std::size_t i = 0; i < walked.rows; ++i) {
+        map_row(op, walked.columns, to<T>(y, i), to<T>(z, i), from<T>(in, i)...);
+    }
 }
 
 /// A row that is computed where it is read: op of others. Has to outlive the source that it gives.

@@ -191,8 +191,10 @@ inline constexpr std::size_t most_rows_at_once = 8;
 template <class T>
 inline std::size_t rows_at_once(std::size_t columns)
 {
-    const std::size_t near = 8192 / sizeof(T) / columns;
-    return near < 1 ? 1 : near < most_rows_at_once ? near : most_rows_at_once;
+    constexpr std::size_t near = 8192 / sizeof(T);
+    std::size_t rows = most_rows_at_once;
+    while (rows > 1 && rows * columns > near) rows /= 2;
+    return rows;
 }
 
 /// The norm of rows that `before` is called for, a few at a time.
