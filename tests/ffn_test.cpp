@@ -620,6 +620,19 @@ TYPED_TEST(every_type, C4_C5_gates_at_and_near_infinity)
     }
 }
 
+// A form is 0 at a gate of 0, and its slope is not.
+TYPED_TEST(every_type, an_infinite_gradient_passes_where_the_gate_is_zero)
+{
+    using T = TypeParam;
+    for (const auto& f : forms<T>()) {
+        if (f.name == "reglu") continue;
+        std::vector<T> dgate(1);
+        std::vector<T> dup(1);
+        f.vjp(in(dgate), in(dup), in<T>({T(0.0F)}), in<T>({T(2.0F)}), in<T>({T(infinity)}));
+        EXPECT_TRUE(same(dgate[0], T(infinity))) << f.name << ": " << as_wide(dgate[0]);
+    }
+}
+
 // NVIDIA/TransformerEngine#2161, tenstorrent/tt-metal#48201: no gradient beyond a clamp, however large; all of it on it.
 TYPED_TEST(every_type, what_is_clamped_passes_no_gradient)
 {

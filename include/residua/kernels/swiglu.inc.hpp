@@ -294,9 +294,11 @@ struct soft_capped_factor : always_passes {
     template <class V>
     RESIDUA_LANE_INLINE value_and_slope<V> of_floats(V g, V gate) const
     {
-        const auto s = times_sigmoid(g, gate);
+        // g comes last: an infinite one, times what is 0 where the slope is not, would be NaN
+        const auto s = times_sigmoid(V::broadcast(1), gate);
         const auto capped = soft_cap_and_slope(gate, static_cast<double>(beta));
-        return {s.value * capped.value, fma(capped.slope, s.value, s.slope * capped.value)};
+        const V slope = fma(capped.slope, s.value, s.slope * capped.value);
+        return {(s.value * capped.value) * g, slope * g};
     }
 };
 
