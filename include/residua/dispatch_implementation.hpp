@@ -23,7 +23,12 @@
 // AVX2, AVX-512 and NEON are enough: what lies between runs the same code, what lies below has no fused multiply-add.
 // The two fallbacks of Highway stay enabled, since it must have a target that the unit's own flags can run.
 #define HWY_COMPILE_ALL_ATTAINABLE
+// RESIDUA_DISPATCH_WITHOUT_AVX512 leaves out a third of the code.
+#ifdef RESIDUA_DISPATCH_WITHOUT_AVX512
+#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_NEON | HWY_EMU128 | HWY_SCALAR))
+#else
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_NEON | HWY_EMU128 | HWY_SCALAR))
+#endif
 #define HWY_TARGET_INCLUDE "residua/kernels/dispatch_pass.inc.hpp"
 #include <hwy/foreach_target.h>
 // and the target that foreach_target.h leaves to the end
