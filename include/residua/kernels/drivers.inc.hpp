@@ -36,6 +36,17 @@ enum class layout : std::uint8_t {
     other
 };
 
+/// One of 16 numbers below 16: a table that costs no load, and is looked up once for all rows.
+RESIDUA_LANE_INLINE unsigned looked_up(std::uint64_t table, unsigned i)
+{
+    return static_cast<unsigned>(table >> (4 * i)) & 15u;
+}
+RESIDUA_LANE_INLINE unsigned log2_of_size(element type)
+{
+    constexpr std::uint64_t log2_of_sizes = 0x1132;
+    return looked_up(log2_of_sizes, static_cast<unsigned>(type));
+}
+
 /// A row that is read as T: the memory at `self` where it lies there as T; elsewhere `fill` writes elements j to j + m of
 /// it to a buffer, m at most a block. What `self` is, `fill` knows.
 template <class T>
@@ -48,6 +59,8 @@ struct source {
     element type = element::float32;
 
     RESIDUA_LANE_INLINE bool is_direct() const { return lies == layout::direct; }
+    /// From one element in memory to the next.
+    std::size_t bytes() const { return std::size_t{step} << log2_of_size(type); }
     /// Where it is direct.
     RESIDUA_LANE_INLINE const T* direct() const { return static_cast<const T*>(self); }
 };
@@ -65,6 +78,7 @@ struct sink {
     bool streaming;
 
     RESIDUA_LANE_INLINE bool is_direct() const { return lies == layout::direct && !streaming; }
+    std::size_t bytes() const { return std::size_t{step} << log2_of_size(type); }
     /// Where it is direct.
     RESIDUA_LANE_INLINE T* direct() const { return static_cast<T*>(self); }
 };
@@ -144,16 +158,6 @@ inline void drain_to(const sink<T>& s, std::size_t j, std::size_t m, const T* bu
     }
 }
 
-/// One of 16 numbers below 16: a table that costs no load, and is looked up once for all rows.
-RESIDUA_LANE_INLINE unsigned looked_up(std::uint64_t table, unsigned i)
-{
-    return static_cast<unsigned>(table >> (4 * i)) & 15u;
-}
-RESIDUA_LANE_INLINE unsigned log2_of_size(element type)
-{
-    constexpr std::uint64_t log2_of_sizes = 0x1132;
-    return looked_up(log2_of_sizes, static_cast<unsigned>(type));
-}
 template <class T>
 RESIDUA_LANE_INLINE layout layout_of(element type, std::uint8_t step)
 {
@@ -176,7 +180,7 @@ RESIDUA_LANE_INLINE Operand rows_from(Operand operand, std::size_t i)
 template <class T, class Operand>
 RESIDUA_LANE_INLINE bool lies_as(const Operand& operand)
 {
-    return operand.type == (std::is_same_v<T, double> ? element::float64 : element::float32) && operand.step == 1;
+    return operand.type == operand::element_of_type<T> && operand.step == 1;
 }
 
 // An element is wider than T only where T is double.
@@ -222,7 +226,7 @@ RESIDUA_LANE_INLINE sink<T> to(const output& out, std::size_t i)
 template <class T>
 RESIDUA_LANE_INLINE source<T> in_memory(const T* p)
 {
-    return {p, nullptr, 1, layout::direct};
+    return {p, nullptr, 1, layout::direct, operand::element_of_type<T>};
 }
 
 /// An output as an input.
@@ -512,13 +516,10 @@ struct rest_of_row {
     source<T> as_source() const
     {
         source<T> rest = row;
-        if (row.lies == layout::direct) {
-            rest.self = row.direct() + first;
-        } else if (row.lies == layout::other) {
+        if (row.lies == layout::other) {
             rest = {this, fill, 1};
         } else if (row.lies != layout::ones) {
-            const std::size_t size = row.lies == layout::alternate ? sizeof(T) : 2;
-            rest.self = bytes_at(row.self) + first * row.step * size;
+            rest.self = bytes_at(row.self) + first * row.bytes();
         }
         return rest;
     }
@@ -528,7 +529,7 @@ inline sink<T> rest_of(const sink<T>& row, std::size_t first)
 {
     sink<T> rest = row;
     rest.streaming = false;
-    rest.self = bytes_at(row.self) + (first * row.step << log2_of_size(row.type));
+    rest.self = bytes_at(row.self) + first * row.bytes();
     return rest;
 }
 
@@ -537,10 +538,8 @@ template <class T>
 inline void fetch_ahead(const source<T>& row, std::size_t ahead, std::size_t m)
 {
     if (row.lies == layout::other || row.lies == layout::ones) return;
-    const std::size_t step =
-        row.step * (row.lies == layout::direct || row.lies == layout::alternate ? sizeof(T) : 2);
-    const unsigned char* const from = bytes_at(row.self) + ahead * step;
-    for (std::size_t j = 0; j < m * step; j += cache_line) __builtin_prefetch(from + j, 0, 2);
+    const unsigned char* const from = bytes_at(row.self) + ahead * row.bytes();
+    for (std::size_t j = 0; j < m * row.bytes(); j += cache_line) __builtin_prefetch(from + j, 0, 2);
 }
 
 /// Applies an operation to a row some of whose outputs go past the caches: to a piece of it at a time, which is stored in

@@ -107,20 +107,26 @@ RESIDUA_LANE_INLINE value_and_slope<V> times_tanh(V g, V x)
     return {copysign(e.missing, x) * y, ((V::broadcast(4) * e.power) * z) * y};
 }
 
-/// Of x s(u), and of u s(u) the derivative (1 + E + u E) / (1 + E)^2 with E = e^-u: with d = u - zero, and
-/// 1 + (1 + zero) E(zero) = 0, its numerator is 1 - e^-d + d E. u is not far below -reach.
+/// x s and (1 + E + w E) s^2 with s = 1 / (1 + E), E = e^-u, for a u and a w that are d and v away from where the derivative
+/// is zero: with 1 + E + w E = 0 there, the numerator is 1 - e^-d + v E. `power` is e^-d.
+template <class V>
+RESIDUA_LANE_INLINE value_and_slope<V> times_logistic(V g, V x, V power, V v, const constants_of_floats::root& zero)
+{
+    const V one = V::broadcast(1);
+    const V e = V::broadcast(zero.power);
+    const V s = one / fma(power, e, one);
+    const V numerator = fma(power, fma(v, e, -one), V::broadcast(zero.one));
+    const V y = g * s;
+    return {x * y, (numerator * s) * y};
+}
+
+/// Of x s(u), and of u s(u) the derivative, with w = u. u is not far below -reach.
 template <class V>
 RESIDUA_LANE_INLINE value_and_slope<V> times_sigmoid_product(V g, V x, V u)
 {
     using c = constants_of_floats;
-    const V one = V::broadcast(1);
-    const V e = V::broadcast(c::silu_zero.power);
     const V d = min(V::broadcast(c::reach), u) - V::broadcast(c::silu_zero.at);
-    const V power = exp_of_negative(d).power;
-    const V s = one / fma(power, e, one);
-    const V numerator = fma(power, fma(d, e, -one), V::broadcast(c::silu_zero.one));
-    const V y = g * s;
-    return {x * y, (numerator * s) * y};
+    return times_logistic(g, x, exp_of_negative(d).power, d, c::silu_zero);
 }
 template <class V>
 RESIDUA_LANE_INLINE value_and_slope<V> times_silu(V g, V x)
@@ -152,14 +158,12 @@ RESIDUA_LANE_INLINE value_and_slope<V> times_silu_derivative(V g, V x)
     return {times_silu(g, x).slope, (numerator * (e * z)) * ((z * z) * g)};
 }
 
-/// x s(u) with u = linear x + cubic x^3, and s (1 + w (1 - s)) with w = x du/dx: as for silu, with the distances of u and
-/// w from where the derivative is zero, both multiples of that of x.
+/// x s(u) with u = linear x + cubic x^3, and its derivative, with w = x du/dx: the distances of u and w from where that is
+/// zero are both multiples of that of x.
 template <class V>
 RESIDUA_LANE_INLINE value_and_slope<V> times_gelu_tanh(V g, V x)
 {
     using c = constants_of_floats;
-    const V one = V::broadcast(1);
-    const V e = V::broadcast(c::gelu_tanh_zero.power);
     const V linear = V::broadcast(c::linear);
     const V from_below = max(V::broadcast(-c::tanh_form_reach), x);
     const V bounded = min(V::broadcast(c::tanh_form_reach), from_below);
@@ -168,10 +172,7 @@ RESIDUA_LANE_INLINE value_and_slope<V> times_gelu_tanh(V g, V x)
     const V squares = fma(bounded, bounded + at, V::broadcast(c::square_of_gelu_tanh_zero));
     const V of_w = d * fma(squares, V::broadcast(c::three_cubic), linear);
     const V power = exp_of_negative(d * fma(squares, V::broadcast(c::cubic), linear)).power;
-    const V s = one / fma(power, e, one);
-    const V numerator = fma(power, fma(of_w, e, -one), V::broadcast(c::gelu_tanh_zero.one));
-    const V y = g * s;
-    return {from_below * y, (numerator * s) * y};
+    return times_logistic(g, from_below, power, of_w, c::gelu_tanh_zero);
 }
 
 /// x Phi(x) and Phi(x) + x phi(x). Below zero these are e^(-t^2/2) times q(t) and q(t) - t/sqrt(2 pi), t = -x; above it, 1
