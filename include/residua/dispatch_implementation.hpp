@@ -1,8 +1,9 @@
 /// \file
 /// The implementation of dispatch.hpp: every kernel for every target, and the choice between them. Exactly one unit of
-/// a program compiles this file, and includes nothing else; in CMake the target `residua::dispatch` does. It needs
-/// Highway's headers, which say how to compile a function for an instruction set that the unit's flags do not have;
-/// without them there is only the scalar target. It needs no library.
+/// a program compiles this file, and includes nothing else. Or three do, side by side, with RESIDUA_DISPATCH_UNIT defined
+/// as 0 (the scalar target and the choice), 1 (AVX2 or NEON), 2 (AVX-512), and otherwise alike: as the target
+/// `residua::dispatch` of CMake. It needs Highway's headers, which say how to compile a function for an instruction set
+/// that the unit's flags do not have; without them there is only the scalar target. It needs no library.
 #ifndef RESIDUA_DISPATCH_IMPLEMENTATION_HPP
 #define RESIDUA_DISPATCH_IMPLEMENTATION_HPP
 
@@ -18,6 +19,13 @@
 #include <utility>
 
 #include <residua/dispatch.hpp>
+
+// Whether the unit compiles the kernels that are in unit u of three.
+#ifdef RESIDUA_DISPATCH_UNIT
+#define RESIDUA_DISPATCH_COMPILES(u) (RESIDUA_DISPATCH_UNIT == (u))
+#else
+#define RESIDUA_DISPATCH_COMPILES(u) 1
+#endif
 
 #if __has_include(<hwy/highway.h>) && defined(__GNUC__) && (defined(__x86_64__) || defined(__aarch64__))
 // AVX2, AVX-512 and NEON are enough: what lies between runs the same code, what lies below has no fused multiply-add.
@@ -37,6 +45,8 @@
 #else
 #define RESIDUA_DISPATCH_HAS(target) 0
 #endif
+
+#if RESIDUA_DISPATCH_COMPILES(0)
 
 #define RESIDUA_PASS residua::dispatch::RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
@@ -220,5 +230,7 @@ RESIDUA_KERNELS(RESIDUA_INSTANTIATE)
 }  // namespace kernels
 }  // namespace RESIDUA_ABI_VERSION
 }  // namespace residua::dispatch
+
+#endif
 
 #endif

@@ -171,27 +171,27 @@ residua_break("a sum forgets its blocks but the last" kernels/drivers.inc.hpp
 residua_break("a row that is streamed loses its last piece" kernels/drivers.inc.hpp
     [==[for (std::size_t j = 0; j < n; j += m, m = piece) {]==]
     [==[for (std::size_t j = 0; j + m <= n; j += m, m = piece) {]==]
-    "memory_test operations_test")
+    "operations_test")
 residua_break("each piece that is streamed is made of the row's beginning" kernels/drivers.inc.hpp
     [==[            rest.self = bytes_at(row.self) + first * row.bytes();
         }]==]
     [==[            rest.self = bytes_at(row.self) + 0 * first * row.bytes();
         }]==]
-    "memory_test operations_test")
+    "operations_test")
 residua_break("a piece that is streamed reads a computed row from its beginning" kernels/drivers.inc.hpp
     [==[self.row.fill(self.row, self.first + j, m, buffer);]==] [==[self.row.fill(self.row, j, m, buffer);]==]
-    "memory_test operations_test")
+    "operations_test")
 residua_break("what lies before the first line is not streamed" kernels/drivers.inc.hpp
     [==[__builtin_memcpy(y, x, before);]==] [==[__builtin_memcpy(y, x, before - before);]==]
-    "memory_test storage_test operations_test")
+    "operations_test")
 residua_break("what lies behind the last line is not streamed" kernels/drivers.inc.hpp
     [==[__builtin_memcpy(y, x, static_cast<std::size_t>(end - x));]==]
     [==[__builtin_memcpy(y, x, static_cast<std::size_t>(end - end));]==]
-    "memory_test storage_test operations_test")
+    "operations_test")
 residua_break("the second output of a streamed piece is lost" kernels/drivers.inc.hpp
     [==[if (streams[i]) stream_bytes(bytes_at(y[i].self)]==]
     [==[if (streams[i] && i == 0) stream_bytes(bytes_at(y[i].self)]==]
-    "memory_test operations_test")
+    "operations_test")
 residua_break("an output for the caches is streamed" rows.hpp
     [==[if (r.stores == store::streaming) return true;]==] [==[if (r.stores != store::automatic) return true;]==]
     "storage_test")

@@ -1,1 +1,2 @@
+#define RESIDUA_DISPATCH_UNIT 1
 #include <residua/dispatch_implementation.hpp>
