@@ -205,8 +205,8 @@ residua_break("exp: clamped where it still counts" simd/elementary.inc.hpp
     [==[static constexpr float exp_reach = 120.0f;]==] [==[static constexpr float exp_reach = 88.0f;]==]
     "elementary_test kernels_test")
 residua_break("exp: a NaN is clamped" simd/elementary.inc.hpp
-    [==[exp_terms_of(min(V::broadcast(reach), max(V::broadcast(-reach), x)), tail)]==]
-    [==[exp_terms_of(min(max(x, V::broadcast(-reach)), V::broadcast(reach)), tail)]==]
+    [==[exp_terms_of(min(V::broadcast(reach), max(V::broadcast(-reach), x)), tail,]==]
+    [==[exp_terms_of(min(max(x, V::broadcast(-reach)), V::broadcast(reach)), tail,]==]
     "elementary_test kernels_test")
 residua_break("exp: ln 2 in one part" simd/elementary.inc.hpp
     [==[const V without_tail = fma(n, V::broadcast(-c::ln2_lo), exact);]==] [==[const V without_tail = exact;]==]
@@ -225,20 +225,31 @@ residua_break("exp of a difference: its rounding counts beyond the reach" simd/e
     [==[select(abs(d) < reach, wrong, zero<V>())]==] [==[finite_tail(select(abs(d) < reach, wrong, wrong))]==]
     "kernels_test operations_test")
 residua_break("sigmoid, precise: what the exponential's roundings took is lost" simd/logistic.inc.hpp
-    [==[low = fma(e.low, p, low + (smaller - (missed + beyond)));]==]
-    [==[low = fma(e.low - e.low, p, low + (smaller - (missed + beyond)));]==]
+    [==[fma(e.low, p, missed)};]==] [==[fma(e.low - e.low, p, missed)};]==]
     "elementary_test")
-residua_break("sigmoid: what the rounding of the divisor took is lost" simd/logistic.inc.hpp
-    [==[return {z, fma(-low, z, fma(-d, z, one))};]==] [==[return {z, fma(low - low, z, fma(-d, z, one))};]==]
+residua_break("sigmoid, precise: what is lost where 1 and e^-x are far apart" simd/logistic.inc.hpp
+    [==[fma(e.low, p, missed)};]==] [==[fma(e.low, p, missed - missed)};]==]
+    "elementary_test")
+residua_break("sigmoid, precise: the rounding of the quotient is lost" simd/logistic.inc.hpp
+    [==[too_much = too_much - fma(-quotient, divisor.hi, n);]==] [==[too_much = too_much - zero<V>();]==]
     "elementary_test ffn_test")
+residua_break("sigmoid: what the rounding of the divisor took is lost" simd/logistic.inc.hpp
+    [==[return {d, fma(m, p, one - (d - p))};]==] [==[return {d, zero<V>()};]==]
+    "elementary_test ffn_test")
+residua_break("swiglu: what the rounding of the product took is lost" simd/logistic.inc.hpp
+    [==[logistic_product<A, true>(product, fma(-x, b, product),]==] [==[logistic_product<A, true>(product, zero<V>(),]==]
+    "ffn_test kernels_test")
+residua_break("swiglu: a quotient of -0 becomes 0" simd/logistic.inc.hpp
+    [==[return from_bits(to_bits(y) | (to_bits(n) & to_bits(V::broadcast(scalar<V>(-0.0)))));]==] [==[return y;]==]
+    "ffn_test kernels_test operations_test")
 residua_break("silu: -infinity times 0" simd/logistic.inc.hpp
     [==[factor = max(V::broadcast(-format<scalar<V>>::largest), factor);]==] [==[factor = factor + zero<V>();]==]
     "kernels_test elementary_test cases_test")
 residua_break("silu: small results are not computed again" simd/logistic.inc.hpp
-    [==[(V::broadcast(-c::normal_exp_reach) < of.x) &]==] [==[(of.x == of.x) &]==]
+    [==[V::broadcast(-c::normal_exp_reach) < x + (product - product);]==] [==[V::broadcast(-format<scalar<V>>::largest) < x + (product - product);]==]
     "elementary_test kernels_test ffn_test")
 residua_break("silu: products out of range are not computed again" simd/logistic.inc.hpp
-    [==[(V::broadcast(-c::normal_exp_reach) < of.x) & (y == y);]==] [==[(V::broadcast(-c::normal_exp_reach) < of.x);]==]
+    [==[< x + (product - product);]==] [==[< x;]==]
     "ffn_test kernels_test operations_test")
 residua_break("silu of double: the last power of two is lost" simd/logistic.inc.hpp
     [==[const V n = (a_parts.n + b_parts.n) + select(far, e.n, zero<V>());]==] [==[const V n = a_parts.n + b_parts.n;]==]

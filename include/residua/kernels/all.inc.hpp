@@ -44,8 +44,8 @@
 #include <residua/simd/lanes.inc.hpp>
 #include <residua/simd/elementary.inc.hpp>
 #include <residua/simd/activations.inc.hpp>
-#include <residua/simd/logistic.inc.hpp>
 #include <residua/simd/of_floats.inc.hpp>
+#include <residua/simd/logistic.inc.hpp>
 
 #include <residua/kernels/drivers.inc.hpp>
 #include <residua/kernels/elementary.inc.hpp>

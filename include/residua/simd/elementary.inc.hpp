@@ -14,6 +14,19 @@ RESIDUA_LANE_INLINE V polynomial(V x, const scalar<V> (&c)[N])
     }
 }
 
+/// The same of four coefficients, given x^2: in a shorter chain.
+template <class V>
+RESIDUA_LANE_INLINE V polynomial(V x, V square, const scalar<V> (&c)[4])
+{
+    return fma(square, fma(V::broadcast(c[3]), x, V::broadcast(c[2])),
+               fma(V::broadcast(c[1]), x, V::broadcast(c[0])));
+}
+template <class V, std::size_t N>
+RESIDUA_LANE_INLINE V polynomial(V x, V, const scalar<V> (&c)[N])
+{
+    return polynomial(x, c);
+}
+
 // --- numbers in two parts --------------------------------------------------------------------------------------
 
 /// hi + low, where low is so small that hi is nearly the sum rounded.
@@ -158,20 +171,22 @@ struct constants<float> {
     static constexpr float two_pi_lo = -0x1.777a5cp-23f;
     // Beyond this e^x is infinity and 0.
     static constexpr float exp_reach = 120.0f;
-    // Up to here e^x and its reciprocal, and the last bits of either, are normal numbers.
-    static constexpr float normal_exp_reach = 60.0f;
+    // Up to here e^x and 1 + e^x, and one over either, are normal numbers; of double their last bits are too.
+    static constexpr float normal_exp_reach = 86.0f;
     // From here on what is 2^-25 of a number is a normal number.
     static constexpr float least_precise = 0x1p-100f;
     // From here on tanh is 1 to the last bit.
     static constexpr float tanh_most = 10.0f;
     static constexpr float exp[] = {0x1.555556p-3f, 0x1.555502p-5f, 0x1.110fc2p-7f, 0x1.6d2e04p-10f,
                                     0x1.a2d9ap-13f};
+    static constexpr float short_exp[] = {0x1.555492p-3f, 0x1.5554cp-5f, 0x1.12398ep-7f, 0x1.6d7a4ap-10f};
     static constexpr float log[] = {0x1.55555cp-1f, 0x1.997b3ep-2f, 0x1.2f09d2p-2f};
     static constexpr float cos_2pi[] = {-0x1.3bd3ccp4f, 0x1.03c19ep6f, -0x1.55a5bp6f, 0x1.d0934cp5f};
     static constexpr float sin_2pi[] = {-0x1.4abbcep5f, 0x1.466b62p6f, -0x1.329de8p6f, 0x1.3ef74ap5f};
     static constexpr std::uint32_t fraction = 0x007fffffu;
     static constexpr std::uint32_t sqrt_half = 0x3f3504f3u;
     static constexpr std::uint32_t one = 0x3f800000u;
+    static constexpr std::uint32_t rough_reciprocal = 0x7ef311c3u;
 };
 
 template <>
@@ -201,6 +216,7 @@ struct constants<double> {
     static constexpr std::uint64_t fraction = 0x000fffffffffffffu;
     static constexpr std::uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
     static constexpr std::uint64_t one = 0x3ff0000000000000u;
+    static constexpr std::uint64_t rough_reciprocal = 0x7fde623822fc16e6u;
 };
 
 /// e^x = (1 + minus_one + low) 2^n with an integer n and |minus_one| below sqrt(2) - 1, where minus_one = r + r^2/2 + r^3 s
@@ -212,9 +228,19 @@ struct exp_terms {
     V power;  // 2^n where that is a normal number
 };
 
+/// The coefficients of s; one less where an error of 2^-27 of e^x is not seen.
+template <accuracy A, class T>
+struct exp_series {
+    static constexpr auto& c = constants<T>::exp;
+};
+template <>
+struct exp_series<accuracy::standard, float> {
+    static constexpr auto& c = constants<float>::short_exp;
+};
+
 /// For an x within reach, or for -x: then the sign costs nothing.
-template <int Sign = 1, class V>
-RESIDUA_LANE_INLINE exp_terms<V> exp_terms_of(V x, V tail)
+template <int Sign = 1, class V, std::size_t N>
+RESIDUA_LANE_INLINE exp_terms<V> exp_terms_of(V x, V tail, const scalar<V> (&coefficients)[N])
 {
     using T = scalar<V>;
     using c = constants<T>;
@@ -222,11 +248,11 @@ RESIDUA_LANE_INLINE exp_terms<V> exp_terms_of(V x, V tail)
     const V magic = V::broadcast(format<T>::magic + format<T>::bias);
     const V biased = fma(x, V::broadcast(Sign * c::log2_e), magic);
     const V n = biased - magic;
-    const V exact = fma(n, V::broadcast(-c::ln2_hi), Sign < 0 ? -x : x);
+    const V exact = Sign < 0 ? -fma(n, V::broadcast(c::ln2_hi), x) : fma(n, V::broadcast(-c::ln2_hi), x);
     const V without_tail = fma(n, V::broadcast(-c::ln2_lo), exact);
     const V r = without_tail + tail;
-    const V s = polynomial(r, c::exp);
     const V square = r * r;
+    const V s = polynomial(r, square, coefficients);
     const V half_and_more = fma(r, s, V::broadcast(T(0.5)));
     const V minus_one = fma(square, half_and_more, r);
     V r_low = fma(n, V::broadcast(-c::ln2_lo), exact - without_tail) + ((without_tail - r) + tail);
@@ -239,7 +265,7 @@ template <class V>
 RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<scalar<V>>::exp_reach,
                                             V tail = zero<V>())
 {
-    return exp_terms_of(min(V::broadcast(reach), max(V::broadcast(-reach), x)), tail);
+    return exp_terms_of(min(V::broadcast(reach), max(V::broadcast(-reach), x)), tail, constants<scalar<V>>::exp);
 }
 
 template <accuracy A = accuracy::standard, class V>

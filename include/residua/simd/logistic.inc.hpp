@@ -1,35 +1,48 @@
-// sigmoid, silu and what else is s = 1 / (1 + e^-x) times other numbers. The roundings of e^-x + 1 and of the division are
-// computed and made good, and so is that of the product of the other numbers: the exponential's and the last remain.
+// sigmoid, silu and what else is a product of numbers divided by 1 + e^-x. What the roundings of the product and of the
+// divisor took is made good: those of the exponential and of the quotient remain.
 //
 // This holds where e^-x and the product are normal numbers. The few lanes elsewhere are computed again in double, where
 // factors of float cannot leave the range, or with their power of two apart (activations.inc.hpp).
 
 namespace RESIDUA_PASS {
 
-/// s = z + z missing
-template <class V>
-struct logistic_terms {
-    V z, missing;
-};
-
-/// For x + tail, to the bit what it is at normal_exp_reach beyond it. With e^-x = (1 + m) p the divisor is p m + (larger of
-/// 1 and p) + (smaller), and `low` what its rounding takes: both differences are exact, or as good as.
+/// 1 + e^-(x + tail) for an x above -normal_exp_reach, and to the bit what it is at normal_exp_reach beyond that. With e^-x = p + m p, p a power of two, only m is not exact.
 template <accuracy A, class V>
-RESIDUA_LANE_INLINE logistic_terms<V> logistic(V x, V tail)
+RESIDUA_LANE_INLINE extended<V> logistic_divisor(V x, V tail)
 {
     const V reach = V::broadcast(constants<scalar<V>>::normal_exp_reach);
-    const auto e = exp_terms_of<-1>(max(-reach, min(reach, x)), -tail);
-    const V one = V::broadcast(1);
+    const auto e = exp_terms_of<-1>(min(reach, x), -tail, exp_series<A, scalar<V>>::c);
+    const V m = e.minus_one;
     const V p = e.power;
-    const V larger = max(one, p);
-    const V smaller = min(one, p);
-    const V d = fma(e.minus_one, p, larger + smaller);
-    const V beyond = d - larger;
-    const V missed = smaller - beyond;
-    V low = fma(e.minus_one, p, missed);
-    if constexpr (A == accuracy::precise) low = fma(e.low, p, low + (smaller - (missed + beyond)));
-    const V z = one / d;
-    return {z, fma(-low, z, fma(-d, z, one))};
+    const V one = V::broadcast(1);
+    const V sum = one + p;
+    const V d = fma(m, p, sum);
+    if constexpr (A == accuracy::precise) {
+        const V missed = min(one, p) - (sum - max(one, p));
+        return {d, fma(m, p, sum - d) + fma(e.low, p, missed)};
+    } else {
+        // (exact unless p is below 2^-23, where m counts little, or so large that 1 does)
+        return {d, fma(m, p, one - (d - p))};
+    }
+}
+
+/// 1/d within an eighth, for a normal number: the bits of a number are nearly its logarithm.
+template <class V>
+RESIDUA_LANE_INLINE V rough_reciprocal(V d)
+{
+    return from_bits(bits_of<V>::broadcast(constants<scalar<V>>::rough_reciprocal) - to_bits(d));
+}
+
+/// (n - excess) / divisor: the quotient of the first parts, and roughly what it lacks, in which to be precise its own
+/// rounding is counted; with the sign of n also where it is 0.
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE V divided(V n, V excess, extended<V> divisor)
+{
+    const V quotient = n / divisor.hi;
+    V too_much = fma(quotient, divisor.low, excess);
+    if constexpr (A == accuracy::precise) too_much = too_much - fma(-quotient, divisor.hi, n);
+    const V y = fma(-too_much, rough_reciprocal(divisor.hi), quotient);
+    return from_bits(to_bits(y) | (to_bits(n) & to_bits(V::broadcast(scalar<V>(-0.0)))));
 }
 
 /// The operands of s(x + tail) a (b + b_low). b_low is what a rounding of b took.
@@ -38,17 +51,18 @@ struct logistic_operands {
     V x, tail, a, b, b_low;
 };
 
-/// The same for any numbers of double: each factor without its power of two. Far below zero s is e^x.
+/// s(x + tail) a (b + b_low) for any numbers of double: each factor without its power of two. Far below zero s is e^x.
 template <class V>
 RESIDUA_LANE_INLINE V in_parts(V x, V tail, V a, V b, V b_low)
 {
     const V one = V::broadcast(1);
     const auto e = reduce_exp(x, activation_constants::reach, tail_within_reach(x, tail));
-    const auto s = logistic<accuracy::precise>(x, tail);
-    const auto far = x < V::broadcast(-constants<double>::normal_exp_reach);
+    const V reach = V::broadcast(constants<double>::normal_exp_reach);
+    const auto s = extended<V>{one, zero<V>()} / logistic_divisor<accuracy::precise>(max(-reach, x), tail);
+    const auto far = x < -reach;
     const V of_e = one + e.minus_one;
-    const V hi = select(far, of_e, s.z);
-    const V low = select(far, ((one - of_e) + e.minus_one) + e.low, s.z * s.missing);
+    const V hi = select(far, of_e, s.hi);
+    const V low = select(far, ((one - of_e) + e.minus_one) + e.low, s.low);
     const auto a_parts = split(a);
     const auto b_parts = split(b);
     const V product = a_parts.m * b_parts.m;
@@ -58,70 +72,76 @@ RESIDUA_LANE_INLINE V in_parts(V x, V tail, V a, V b, V b_low)
     return value(scaled<V>{fma(product, hi, finite_tail(rest)), n});
 }
 
-/// The same for any numbers: one vector in memory. `Falling`: where x is -infinity, a is so only because x is.
-template <bool Falling, class V>
-RESIDUA_OUT_OF_LINE void any_logistic_product(const scalar<V>* x, const scalar<V>* tail, const scalar<V>* a,
-                                              const scalar<V>* b, const scalar<V>* b_low, scalar<V>* y)
-{
-    V factor = load<V>(a);
-    if constexpr (Falling) factor = max(V::broadcast(-format<scalar<V>>::largest), factor);
-    if constexpr (std::is_same_v<scalar<V>, float>) {
-        // in double no product of floats leaves the range, and beyond logistic's reach it is 0 as a float
-        const auto s = logistic<accuracy::standard>(widen(load<V>(x)), widen(load<V>(tail)));
-        const auto sum = widen(load<V>(b)) + widen(load<V>(b_low));
-        quickly_narrowed((widen(factor) * sum) * s.z).store(y);
-    } else {
-        in_parts(load<V>(x), load<V>(tail), factor, load<V>(b), load<V>(b_low)).store(y);
-    }
-}
-
-/// Whether y can be what the terms of `logistic` give: x is within its reach, and nothing has left the range: where a
-/// product has, what its rounding took is NaN or infinite the other way. To be precise the last of the terms has to be a
-/// normal number too, unless all are zero.
+/// Whether the quotient is right: x is not below the reach of `logistic_divisor`, and the product in the numerator is finite;
+/// to be precise what its rounding took has to be a normal number too, unless all is zero.
 template <accuracy A, class V>
-RESIDUA_LANE_INLINE auto is_ordinary(const logistic_operands<V>& of, V y)
+RESIDUA_LANE_INLINE auto is_ordinary(V x, V product)
 {
     using c = constants<scalar<V>>;
-    const auto within = (V::broadcast(-c::normal_exp_reach) < of.x) & (y == y);
+    const auto within = V::broadcast(-c::normal_exp_reach) < x + (product - product);
     if constexpr (A == accuracy::precise) {
-        const auto zeros = (of.a == zero<V>()) | (of.b == zero<V>());
-        return within & ((V::broadcast(c::least_precise) < abs(y)) | zeros);
+        return within & ((V::broadcast(c::least_precise) < abs(product)) | (product == zero<V>()));
     } else {
         return within;
     }
 }
 
-/// y, or where that cannot be, the same computed in another way.
+/// The same for any numbers: one vector in memory, where y are the ordinary ones. `Falling`: where x is
+/// -infinity, a is so only because x is.
 template <accuracy A, bool Falling, class V>
-RESIDUA_LANE_INLINE V unless_extreme(V y, const logistic_operands<V>& of)
+RESIDUA_OUT_OF_LINE void any_logistic_product(const scalar<V>* x_at, const scalar<V>* tail_at,
+                                              const scalar<V>* a_at, const scalar<V>* b_at,
+                                              const scalar<V>* b_low_at, scalar<V>* y)
 {
-    const auto ordinary = is_ordinary<A>(of, y);
-    if (!all(ordinary)) {
+    const V x = V::load(x_at), tail = V::load(tail_at), a = V::load(a_at), b = V::load(b_at);
+    const V b_low = V::load(b_low_at);
+    V factor = a;
+    if constexpr (Falling) factor = max(V::broadcast(-format<scalar<V>>::largest), factor);
+    V any = x;
+    if constexpr (std::is_same_v<scalar<V>, float>) {
+        // in double no product of floats leaves the range
+        const auto e = exp_of_negative(within(widen(x) + widen(tail), constants_of_floats::reach)).power;
+        any = quickly_narrowed((widen(factor) * (widen(b) + widen(b_low))) / (decltype(e)::broadcast(1) + e));
+    } else {
+        any = in_parts(x, tail, factor, b, b_low);
+    }
+    select(is_ordinary<A>(x, a * b), V::load(y), copysign(any, factor * b)).store(y);
+}
+
+/// The same, of which the product a b and what it exceeds a (b + b_low) by are known.
+template <accuracy A, bool Falling, class V>
+RESIDUA_LANE_INLINE V logistic_product(V product, V excess, const logistic_operands<V>& of)
+{
+    // Of other numbers this computes nothing, which raises no exceptions; they come last.
+    V x = of.x;
+    const auto ordinary = is_ordinary<A>(x, product);
+    const bool others = !all(ordinary);
+    if (others) [[unlikely]] {
+        x = select(ordinary, x, zero<V>());
+        product = select(ordinary, product, zero<V>());
+        excess = select(ordinary, excess, zero<V>());
+    }
+    V y = divided<A>(product, excess, logistic_divisor<A>(x, of.tail));
+    if (others) [[unlikely]] {
         alignas(64) scalar<V> memory[6][V::size];
         of.x.store(memory[0]);
         of.tail.store(memory[1]);
         of.a.store(memory[2]);
         of.b.store(memory[3]);
         of.b_low.store(memory[4]);
-        any_logistic_product<Falling, V>(memory[0], memory[1], memory[2], memory[3], memory[4], memory[5]);
-        y = select(ordinary, y, V::load(memory[5]));
+        y.store(memory[5]);
+        any_logistic_product<A, Falling, V>(memory[0], memory[1], memory[2], memory[3], memory[4], memory[5]);
+        y = V::load(memory[5]);
     }
     return y;
-}
-
-/// (hi + low) s
-template <class V>
-RESIDUA_LANE_INLINE V times(logistic_terms<V> s, V hi, V low)
-{
-    return copysign(fma(hi, s.z, s.z * fma(hi, s.missing, low)), hi);
 }
 
 /// s(x) a
 template <accuracy A, bool Falling = false, class V>
 RESIDUA_LANE_INLINE V sigmoid_product(V x, V a)
 {
-    const V y = times(logistic<A>(x, zero<V>()), a, zero<V>());
-    return unless_extreme<A, Falling>(y, logistic_operands<V>{x, zero<V>(), a, V::broadcast(1), zero<V>()});
+    return logistic_product<A, Falling>(a, zero<V>(),
+                                        logistic_operands<V>{x, zero<V>(), a, V::broadcast(1), zero<V>()});
 }
 
 /// 1 / (1 + e^-x)
@@ -141,8 +161,8 @@ template <accuracy A, class V>
 RESIDUA_LANE_INLINE V silu_product(V x, V b)
 {
     const V product = x * b;
-    const V y = times(logistic<A>(x, zero<V>()), product, fma(x, b, -product));
-    return unless_extreme<A, true>(y, logistic_operands<V>{x, zero<V>(), x, b, zero<V>()});
+    return logistic_product<A, true>(product, fma(-x, b, product),
+                                     logistic_operands<V>{x, zero<V>(), x, b, zero<V>()});
 }
 
 /// x s(slope x) (b + b_low) with slope > 0; b_low is what a rounding of b took, and that of slope x is carried along.
@@ -152,8 +172,8 @@ RESIDUA_LANE_INLINE V silu_product(V x, V slope, V b, V b_low)
     const V u = slope * x;
     const V tail = finite_tail(fma(slope, x, -u));
     const V product = x * b;
-    const V y = times(logistic<A>(u, tail), product, fma(x, b_low, fma(x, b, -product)));
-    return unless_extreme<A, true>(y, logistic_operands<V>{u, tail, x, b, b_low});
+    return logistic_product<A, true>(product, fma(-x, b_low, fma(-x, b, product)),
+                                     logistic_operands<V>{u, tail, x, b, b_low});
 }
 
 }  // namespace RESIDUA_PASS
