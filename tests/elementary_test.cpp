@@ -320,6 +320,7 @@ TYPED_TEST(floating, gradients_are_within_their_bounds)
             seen.see(dx[j], d.slope(wide(x[j])) * wide(dy[j]), wide(x[j]), wide(dy[j]));
         }
         ulp::expect_within<T>(seen, 1, d.name + std::string{"_vjp"});
+        ulp::expect_within<T>(seen, 1, d.name + std::string{"_jvp"});
 
         auto in_place = x;
         d.vjp(in_place, in_place, dy);
@@ -441,18 +442,20 @@ TYPED_TEST(every_type, H2_body_and_tail_agree)
 }
 
 template <class To, class From>
-void expect_conversion()
+void expect_conversion(ulp::worst& seen)
 {
     reference::random random{29};
     std::vector<From> x;
+    using number = std::conditional_t<std::is_same_v<From, double>, double, float>;
     for (std::size_t i = 0; i < 1100; ++i) {
         x.push_back(
-            From(static_cast<float>(random.uniform(-1, 1) * std::exp2(std::floor(random.uniform(-30, 20))))));
+            From(static_cast<number>(random.uniform(-1, 1) * std::exp2(std::floor(random.uniform(-30, 20))))));
     }
     x.insert(x.end(), {From(0.0F), From(-0.0F), From(infinity<float>), From(-infinity<float>), From(nan<float>)});
     std::vector<To> y(x.size());
     api::convert(y, x);
     for (std::size_t j = 0; j < x.size(); ++j) {
+        if constexpr (sizeof(To) > 2) seen.see(y[j], static_cast<wide>(number(x[j])), 0);
         if constexpr (sizeof(From) == 2) {
             ASSERT_TRUE(same(y[j], To(static_cast<float>(x[j]))));
         } else {
@@ -463,10 +466,12 @@ void expect_conversion()
 TYPED_TEST(every_type, convert_rounds_once)
 {
     using T = TypeParam;
-    expect_conversion<T, float>();
-    expect_conversion<T, double>();
-    expect_conversion<T, bfloat16>();
-    expect_conversion<T, float16>();
+    ulp::worst seen;
+    expect_conversion<T, float>(seen);
+    expect_conversion<T, double>(seen);
+    expect_conversion<T, bfloat16>(seen);
+    expect_conversion<T, float16>(seen);
+    if constexpr (sizeof(T) > 2) ulp::expect_within<T>(seen, sizeof(T) == 8 ? 0 : 0.5, "convert");
 }
 // By way of a float this would be a tie, and go to the even number below.
 TEST(conversion, a_double_is_not_rounded_twice)

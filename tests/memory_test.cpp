@@ -1,7 +1,5 @@
-// What every operation promises of memory: it touches its elements and nothing
-// else, wherever they lie, and the bits of a result do not depend on where that
-// is. Names are those of the known cases, in other libraries, of the same
-// fault.
+// What every operation promises of memory: it touches its elements and nothing else, wherever they lie, and the bits of
+// a result do not depend on where that is. Names are those of the known cases, in other libraries, of the same fault.
 
 #include <gtest/gtest.h>
 
@@ -38,8 +36,7 @@ using operations::place;
 using operations::size_of;
 using operations::use;
 
-// --- operands in places
-// --------------------------------------------------------------------------------------------
+// --- operands in places -------------------------------------------------------------------------------------------
 
 std::byte* row_at(const place& p, std::size_t i, element type)
 {
@@ -74,8 +71,7 @@ contents results_at(const form& f, const contents& given, const std::vector<plac
     return gathered(f, places);
 }
 
-/// Every operation with operands of one type, and with every third mixture, in
-/// turn.
+/// Every operation with operands of one type, and with every third mixture, in turn.
 template <class Test>
 void for_all(Test test)
 {
@@ -108,8 +104,7 @@ std::string difference(const contents& a, const contents& b, const form& f)
     return "nothing differs";
 }
 
-// --- lengths
-// --------------------------------------------------------------------------------------------------------
+// --- lengths ------------------------------------------------------------------------------------------------------
 
 #if defined(__unix__)
 using guarded_operands = std::vector<std::unique_ptr<memory::guarded<std::byte>>>;
@@ -136,8 +131,8 @@ std::vector<place> between_guards(const guarded_operands& pages, const operation
     return places;
 }
 
-// AcademySoftwareFoundation/OpenImageIO#5404, google/sanitizers#1098: a load
-// past the end, up to a page that is not there.
+// AcademySoftwareFoundation/OpenImageIO#5404, google/sanitizers#1098: a load past the end, up to a page that is not
+// there.
 TEST(memory_access, F2_operands_between_pages_that_are_not_there)
 {
     const auto pages = guards(16384);
@@ -218,8 +213,7 @@ TEST(memory_access, rows_of_65537_columns)
 {
     const std::size_t n = (1U << 16U) + 1;
     const auto pages = guards(n * 8 * 4);
-    // of one type or another, and every fifth operation: all go along a row by
-    // the same few loops
+    // of one type or another, and every fifth operation: all go along a row by the same few loops
     for (std::size_t k = 0; k < operations::all().size(); k += 5) {
         const auto& op = operations::all()[k];
         const auto& f = op.alike(k % 2 == 0 ? element::bfloat16 : element::float32);
@@ -232,8 +226,7 @@ TEST(memory_access, rows_of_65537_columns)
 }
 #endif
 
-// --- strides
-// --------------------------------------------------------------------------------------------------------
+// --- strides ------------------------------------------------------------------------------------------------------
 
 /// Rows of one operand with canaries before them, between them and after them.
 class among_canaries {
@@ -296,8 +289,7 @@ void expect_the_packed_results(const operation& op, const form& f, std::size_t c
     }
 }
 
-// vllm-project/vllm#28103, unslothai/unsloth#10617: one stride is used for
-// every operand.
+// vllm-project/vllm#28103, unslothai/unsloth#10617: one stride is used for every operand.
 TEST(memory_access, F3_every_operand_has_its_own_stride)
 {
     stride_rule* const rules[] = {
@@ -387,11 +379,10 @@ TEST(memory_access, strides_beyond_2_to_the_31_elements)
 }
 #endif
 
-// --- alignment
-// ------------------------------------------------------------------------------------------------------
+// --- alignment ----------------------------------------------------------------------------------------------------
 
-// flashinfer-ai/flashinfer#634, vllm-project/vllm#45466, numpy/numpy#27077: the
-// alignment of one operand is looked at, or decides where a sum begins.
+// flashinfer-ai/flashinfer#634, vllm-project/vllm#45466, numpy/numpy#27077: the alignment of one operand is looked at,
+// or decides where a sum begins.
 TEST(memory_access, F5_H3_any_alignment_of_any_operand)
 {
     for_all([&](const operation& op, const form& f) {
@@ -414,11 +405,9 @@ TEST(memory_access, F5_H3_any_alignment_of_any_operand)
     });
 }
 
-// --- in place
-// -------------------------------------------------------------------------------------------------------
+// --- in place -----------------------------------------------------------------------------------------------------
 
-// ggml-org/ggml#1491: a result is written over an input that is still to be
-// read.
+// ggml-org/ggml#1491: a result is written over an input that is still to be read.
 TEST(memory_access, G2_in_place_is_out_of_place)
 {
     for_all([&](const operation& op, const form& f) {
@@ -466,8 +455,7 @@ TEST(memory_access, G2_in_place_is_out_of_place)
     });
 }
 
-// --- batches
-// --------------------------------------------------------------------------------------------------------
+// --- batches ------------------------------------------------------------------------------------------------------
 
 /// Rows `first` to `first + some` of every operand.
 std::vector<place> part(const operation& op, const form& f, const std::vector<place>& all, std::size_t first,
@@ -494,8 +482,7 @@ contents of_rows(const operation& op, contents all)
     return all;
 }
 
-// vllm-project/vllm#48271, sgl-project/sglang#12143: a row's bits depend on how
-// many rows the call has.
+// vllm-project/vllm#48271, sgl-project/sglang#12143: a row's bits depend on how many rows the call has.
 TEST(memory_access, H1_a_row_in_a_batch_is_the_row_alone)
 {
     for_all([&](const operation& op, const form& f) {
@@ -563,8 +550,7 @@ TEST(memory_access, C7_a_nan_stays_in_its_row)
     });
 }
 
-// --- nothing to do, and nothing else done
-// -----------------------------------------------------------------------------
+// --- nothing to do, and nothing else done -------------------------------------------------------------------------
 
 // pytorch/pytorch#40806, flagos-ai/FlagGems#5501: no elements, no rows.
 TEST(memory_access, F8_nothing_to_do_raises_nothing)
@@ -615,8 +601,7 @@ TEST(memory_access, T3_inputs_are_not_written)
     });
 }
 
-// What is in an output before it is overwritten does not matter, a NaN least of
-// all.
+// What is in an output before it is overwritten does not matter, a NaN least of all.
 TEST(memory_access, outputs_are_overwritten)
 {
     for_all([&](const operation& op, const form& f) {
@@ -643,8 +628,7 @@ std::uint64_t modes()
 #endif
 }
 
-// llvm/llvm-project#57589, xiph/flac#476: a call leaves the floating-point
-// environment other than it was.
+// llvm/llvm-project#57589, xiph/flac#476: a call leaves the floating-point environment other than it was.
 TEST(memory_access, K1_the_floating_point_modes_are_left_alone)
 {
     const auto before = modes();

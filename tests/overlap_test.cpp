@@ -1,5 +1,4 @@
-// Every operation refuses operands that overlap in part, whatever their types,
-// and takes those that it says it takes.
+// Every operation refuses operands that overlap in part, whatever their types, and takes those that it says it takes.
 
 #include <gtest/gtest.h>
 
@@ -72,8 +71,7 @@ TEST(overlap, partial_overlap_is_refused_by_every_operation_in_every_type)
                         << o.names(i, k) << ", after it";
                     EXPECT_EQ(o.what_is_wrong_with(i, k, -o.size(i)), std::string{})
                         << o.names(i, k) << ", before it";
-                    // the same memory is allowed where an element is read before one of
-                    // the same size is written
+                    // the same memory is allowed where an element is read before one of the same size is written
                     const bool allowed = op.may_lie_on(f, i, k);
                     EXPECT_EQ(o.what_is_wrong_with(i, k, 0).empty(), allowed) << o.names(i, k) << " exactly";
                 }

@@ -29,7 +29,8 @@ struct attn_res_vjp_options {
 /// k has one row for each of them (at least one, any number), q and h have its columns; p, one element for each row
 /// of k, receives the softmax, which the gradient reads again. h is the sum with p as it is stored. h may be exactly
 /// q.
-/// Error: p within 1 ulp + 2^-40 max |s|, h half an ulp and 2^-45 of sum |p_i k_i|, in types other than double.
+/// Error: of p half an ulp and 2^-45 (in double 2^-50) p_i (1 + max_i sum_j |terms of s_i|); of h half an ulp and 2^-45 (in
+/// double 2^-51) of sum |p_i k_i|.
 /// Source: Kimi K3's attention residuals.
 template <writable_rows H, writable_rows P, readable_rows K, readable_rows Q>
 void attn_res(H&& h, P&& p, const K& k, const Q& q, attn_res_options options);
@@ -40,11 +41,12 @@ void attn_res(H&& h, P&& p, const K& k, const Q& q, attn_res_options options);
 ///
 /// dk may be exactly k; dq, which is overwritten or added to with `.dq = weight_gradient::accumulate`, shares
 /// nothing. It is rounded once for every 128 rows of k.
+/// Error: half an ulp (for each rounding) and 2^-45 (in double 2^-49) of the formula with the absolute value of every term.
 template <writable_rows DK, writable_rows DQ, readable_rows K, readable_rows Q, readable_rows P, readable_rows DH>
 void attn_res_vjp(DK&& dk, DQ&& dq, const K& k, const Q& q, const P& p, const DH& dh, attn_res_vjp_options options);
 
 /// The derivative along tk and tq, from the saved p. th shares nothing with the others; it is rounded once for every
-/// 128 rows of k.
+/// 128 rows of k. Error: as of the gradient.
 template <writable_rows TH, readable_rows K, readable_rows Q, readable_rows P, readable_rows TK, readable_rows TQ>
 void attn_res_jvp(TH&& th, const K& k, const Q& q, const P& p, const TK& tk, const TQ& tq,
                   attn_res_options options);

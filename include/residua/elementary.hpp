@@ -63,8 +63,8 @@ void relu(Y&& y, const X& x);
 template <writable_rows Y, readable_rows X>
 void silu_derivative(Y&& y, const X& x, elementary_options options = {});
 
-/// y = x in the type of y: exact, or rounded once to nearest (halves to even). Infinite beyond the largest number; a NaN
-/// stays one.
+/// y = x in the type of y: exact, or rounded once to nearest (halves to even), so 0.5 ulp. Infinite beyond the largest
+/// number; a NaN stays one.
 template <writable_rows Y, readable_rows X>
 void convert(Y&& y, const X& x);
 
@@ -84,11 +84,13 @@ void convert(Y&& y, const X& x);
 template <writable_rows Y, readable_rows X>
 void cos_2pi(Y&& y, const X& x);
 
-/// The gradient of tanh from its saved output y: dx = dy (1 - y^2). Error: two roundings.
+/// The gradient of tanh from its saved output y: dx = dy (1 - y^2). dx may be exactly y or dy. Error: two roundings, at most
+/// 1.5 ulp.
 template <writable_rows DX, readable_rows Y, readable_rows DY>
 void tanh_vjp_from_output(DX&& dx, const Y& y, const DY& dy);
 
 /// z = sqrt(-2 ln max(u1, 1e-12)) cos(2 pi u2): a normal deviate of two uniform ones in [0, 1) (Box and Muller 1958).
+/// z may be exactly u1 or u2. Error: at most 4 ulp of z, or of 1 if |z| is less.
 template <writable_rows Z, readable_rows U1, readable_rows U2>
 void box_muller(Z&& z, const U1& u1, const U2& u2);
 

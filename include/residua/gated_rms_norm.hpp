@@ -53,7 +53,8 @@ void gated_rms_norm(Y&& y, const X& x, const Z& z, const W& weight,
 /// float or double; overwritten, or added to with `.dw = weight_gradient::accumulate`. It must share nothing with the
 /// others. Computed in double, each result rounded once.
 /// Error of dx: half an ulp of it and 8 ulp of double of the largest term of the row's formula; of dz: half an ulp and
-/// 8 ulp of double of |dy m| or |(J^T dy) x|. Of data of double: where the products above stay in range.
+/// 8 ulp of double of |dy m|, or |x| times the largest term of J^T dy; in double 8 ulp of those. Of what a row adds to dw:
+/// 8 ulp of double. Of data of double: where the products above stay in range.
 template <writable_rows DX, writable_rows DZ, readable_rows X, readable_rows Z, channel_weight W, readable_rows DY>
 void gated_rms_norm_vjp(
     DX&& dx, DZ&& dz, const X& x, const Z& z, const W& weight, const DY& dy,

@@ -63,8 +63,8 @@ concept channel_bias = requires(const B& b) { local::bias(b); };
 
 /// The norm. y may be exactly x, and is overwritten; it must share nothing with weight and bias.
 ///
-/// Error: computed in double and rounded once. In float and below: half an ulp of y and 2^-45 (|(x - mean) r f| + |f| +
-/// |b|). In double: at most 5 ulp of the largest of |(x_j - mean) r f_j|, |f_j| and |b_j|.
+/// Error: computed in double and rounded once. In float and below: half an ulp of y, and 5 ulp of double of the largest of
+/// |(x_j - mean) r f_j|, |f_j| and |b_j|. In double: at most 5 ulp of the largest of them.
 template <writable_rows Y, readable_rows X, channel_weight W, channel_bias B>
 void layer_norm(Y&& y, const X& x, const W& weight, const B& bias,
                 layer_norm_options<local::arithmetic_with_bias<W, B, Y, const X&>> options);
@@ -76,8 +76,9 @@ void layer_norm(Y&& y, const X& x, const W& weight, const B& bias,
 ///     db = sum over rows of dy                  weight_gradient::accumulate`. They share nothing with the others.
 ///
 /// Without `db`, or without both, less is computed. dw and db are summed row after row, each in its own type.
-/// Error of dx: computed in double and rounded once; half an ulp of dx and 8 ulp of double of max_j |r a_j|. Of data of
-/// double: where a and the sums over it stay in range.
+/// Error of dx: computed in double and rounded once; half an ulp of dx and 8 ulp of double of max_j |r a_j|, in double 8 ulp
+/// of the latter. Of data of double: where a and the sums over it stay in range. Of what a row adds to dw: 6 ulp of double
+/// of dy.
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void layer_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
                     layer_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);

@@ -44,14 +44,15 @@ void mhc_coefficients(Pre&& pre, Post&& post, Comb&& comb, const M& m, const A& 
 
 /// The gradient, through every normalisation. dm is overwritten, and may be exactly m; da and db are sums over the
 /// tokens in double, rounded once, overwritten or added to with `.da_db = weight_gradient::accumulate`.
-/// Error, in types other than double: half an ulp and 2^-40 of max |dpre|, max |dpost|, max |dcomb| times a (dm) or m
-/// (da).
+/// Error: half an ulp and 2^-40 (in double 2^-46) of the largest |dpre|, |dpost| or |dcomb|: for dm times the largest |a|,
+/// for da and db for each m that is summed, and for da times the largest |m|.
 template <writable_rows DM, writable_rows DA, writable_rows DB, readable_rows M, readable_rows A, readable_rows B,
           readable_rows DPre, readable_rows DPost, readable_rows DComb>
 void mhc_coefficients_vjp(DM&& dm, DA&& da, DB&& db, const M& m, const A& a, const B& b, const DPre& dpre,
                           const DPost& dpost, const DComb& dcomb, mhc_vjp_options options);
 
-/// The derivative along tm, ta and tb.
+/// The derivative along tm, ta and tb. Error: half an ulp and 2^-40 (in double 2^-46) of the largest
+/// |a tm| + |ta m| + |tb| of the token.
 template <writable_rows TPre, writable_rows TPost, writable_rows TComb, readable_rows M, readable_rows A,
           readable_rows B, readable_rows TM, readable_rows TA, readable_rows TB>
 void mhc_coefficients_jvp(TPre&& tpre, TPost&& tpost, TComb&& tcomb, const M& m, const A& a, const B& b,
@@ -60,22 +61,24 @@ void mhc_coefficients_jvp(TPre&& tpre, TPost&& tpost, TComb&& tcomb, const M& m,
 /// What a sublayer reads: y = sum_i pre_i x_i. `mix_streams` to one stream.
 template <writable_rows Y, readable_rows X, readable_rows Pre>
 void mhc_read(Y&& y, const X& x, const Pre& pre);
-/// dx_i = pre_i dy, dpre_i = <dy, x_i>. dx may be exactly x.
+/// dx_i = pre_i dy, dpre_i = <dy, x_i>. dx may be exactly x. Error: as of `mix_streams_vjp`.
 template <writable_rows DX, writable_rows DPre, readable_rows X, readable_rows Pre, readable_rows DY>
 void mhc_read_vjp(DX&& dx, DPre&& dpre, const X& x, const Pre& pre, const DY& dy);
+/// The derivative along tx and tpre. Error: as of `mix_streams_jvp`.
 template <writable_rows TY, readable_rows X, readable_rows Pre, readable_rows TX, readable_rows TPre>
 void mhc_read_jvp(TY&& ty, const X& x, const Pre& pre, const TX& tx, const TPre& tpre);
 
 /// What is written back: y_j = post_j f + sum_i comb(i, j) x_i, in this order. y may be exactly x, not f.
-/// Error and range: as of `mix_streams`.
+/// Error and range: as of `mix_streams`, with a stream more.
 template <writable_rows Y, readable_rows X, readable_rows F, readable_rows Post, readable_rows Comb>
 void mhc_write(Y&& y, const X& x, const F& f, const Post& post, const Comb& comb);
 /// dx_i = sum_j comb(i, j) dy_j, df = sum_j post_j dy_j, dpost_j = <dy_j, f>, dcomb(i, j) = <dy_j, x_i>. dx may be
-/// exactly x or dy, df exactly f.
+/// exactly x or dy, df exactly f. Error: as of `mix_streams_vjp`.
 template <writable_rows DX, writable_rows DF, writable_rows DPost, writable_rows DComb, readable_rows X,
           readable_rows F, readable_rows Post, readable_rows Comb, readable_rows DY>
 void mhc_write_vjp(DX&& dx, DF&& df, DPost&& dpost, DComb&& dcomb, const X& x, const F& f, const Post& post,
                    const Comb& comb, const DY& dy);
+/// The derivative along the others. ty may be exactly x or tx. Error: as of `mix_streams_jvp`.
 template <writable_rows TY, readable_rows X, readable_rows F, readable_rows Post, readable_rows Comb,
           readable_rows TX, readable_rows TF, readable_rows TPost, readable_rows TComb>
 void mhc_write_jvp(TY&& ty, const X& x, const F& f, const Post& post, const Comb& comb, const TX& tx, const TF& tf,

@@ -46,7 +46,7 @@ void residual_add(Y&& y, const X& x, const F& f, per_channel_scale<S> scale);
 ///
 /// dx and df are overwritten; each may be exactly dy or f, not both the same. Computed in double: one rounding for dx
 /// (none where it has dy's type) and df, 0.5 ulp; ds is rounded to its type row after row. Without a row, ds is 0 (or
-/// left alone).
+/// left alone). Error: 0.5 ulp of df, and of dx.
 template <writable_rows DX, writable_rows DF, readable_rows DY>
 void residual_add_vjp(DX&& dx, DF&& df, const DY& dy, detail::arithmetic<DX, DF, const DY&> scale = 1);
 template <writable_rows DX, writable_rows DF, readable_rows DY, class S>
@@ -57,14 +57,15 @@ void residual_add_vjp(DX&& dx, DF&& df, DS&& ds, const F& f, const DY& dy, per_c
                       residual_add_vjp_options options = {});
 
 /// The derivative along tx, tf and, with a scale s for each channel, ts: ty = tx + scale tf (one rounding), or
-/// ty = tx + s tf + ts f (computed in double and rounded once). ty may be exactly tx, tf or f.
+/// ty = tx + s tf + ts f (computed in double and rounded once: half an ulp and 3 ulp of double of the largest term,
+/// in double the latter alone). ty may be exactly tx, tf or f.
 template <writable_rows TY, readable_rows TX, readable_rows TF>
 void residual_add_jvp(TY&& ty, const TX& tx, const TF& tf, detail::arithmetic<TY, const TX&, const TF&> scale = 1);
 template <writable_rows TY, readable_rows F, readable_rows TX, readable_rows TF, class S, class TS>
 void residual_add_jvp(TY&& ty, const F& f, const TX& tx, const TF& tf, per_channel_scale<S> scale,
                       per_channel_scale<TS> ts);
 
-/// y = factor x, one rounding; y may be exactly x. It is its own gradient, dx = factor dy, and derivative.
+/// y = factor x, one rounding (0.5 ulp); y may be exactly x. It is its own gradient, dx = factor dy, and derivative.
 template <writable_rows Y, readable_rows X>
 void scale(Y&& y, const X& x, detail::arithmetic<Y, const X&> factor);
 template <writable_rows DX, readable_rows DY>

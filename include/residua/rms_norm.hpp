@@ -121,7 +121,8 @@ void zero_centered_rms_norm(Y&& y, const X& x, const W& w,
 ///
 /// dw is summed row after row in its own type; a dw of double is also computed in double. Without `dw` only dx is
 /// computed. dw does not depend on the kind of weight. Without a row, dw is 0 (or left alone).
-/// Error of dx: at most 4 ulp of the largest term, max_j r (|a_j| + |xh_j| mean|a xh|) (dx itself can cancel).
+/// Error of dx: at most 4 ulp of the largest term, max_j r (|a_j| + |xh_j| mean|a xh|) (dx itself can cancel); of what a row
+/// adds to dw: 4 ulp.
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void rms_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
                   rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
@@ -131,7 +132,8 @@ void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY& dy,
                   rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
 
 /// The derivative along tx: ty = f r (tx - xh mean(tx xh)), computed in double and rounded once. ty may be exactly tx
-/// or x. Error: at most 4 ulp of |f_j| times the largest term, max_j r (|tx_j| + |xh_j| mean|tx xh|).
+/// or x. Error: half an ulp and 4 ulp of double of |f_j| times the largest term, max_j r (|tx_j| + |xh_j| mean|tx xh|); in
+/// double the latter alone.
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void rms_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
                   rms_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options);

@@ -29,7 +29,8 @@
 namespace RESIDUA_API {
 
 /// The sum of the squares of one row, or of a part of one: for elements of double in double, else as `rms_norm` sums
-/// them. 0 for an empty row; NaN if an element is; infinite if one is and none is NaN.
+/// them. 0 for an empty row; NaN if an element is; infinite if one is and none is NaN. Error: at most 4 u of the
+/// sum, u = 2^-24 in float and 2^-53 in double (tested, rows to 4097).
 /// Errors: more than one row: RESIDUA_ASSERT.
 template <readable_rows X>
 square_sum sum_of_squares(const X& x);
@@ -38,7 +39,7 @@ template <readable_rows X>
 void sum_of_squares(std::span<square_sum> sums, const X& x);
 
 /// The sum of all parts, added from the first to the last. No part overflows, and none is lost beside a larger one but
-/// by the rounding of a double.
+/// by the rounding of a double: each part after the first is one rounding, 2^-53 of the sum.
 square_sum combine(std::span<const square_sum> parts);
 /// The same of products; they may cancel, and what they then leave carries the roundings of the largest.
 product_sum combine(std::span<const product_sum> parts);

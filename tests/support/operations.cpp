@@ -1,5 +1,5 @@
-// The table of operations. A new operation is one line here: its roles in the
-// order of its parameters, its name, a call.
+// The table of operations. A new operation is one line here: its roles in the order of its parameters, its name, a
+// call.
 
 #include <span>
 #include <tuple>
@@ -12,8 +12,7 @@
 
 namespace operations {
 
-/// An operand: for each row of the operation `Rows` rows, of `Columns` times
-/// its columns.
+/// An operand: for each row of the operation `Rows` rows, of `Columns` times its columns.
 template <use Use, std::size_t Rows = 1, std::size_t Columns = 1, std::size_t Fixed = 0>
 struct role {
     static constexpr use used = Use;
@@ -127,8 +126,7 @@ std::vector<form> forms_of(std::tuple<M...>*)
     return all;
 }
 
-/// An operation that computes in the type of its operands: a function of rows,
-/// in the order of the roles.
+/// An operation that computes in the type of its operands: a function of rows, in the order of the roles.
 template <class... Roles, class F>
 operation make(const char* name, F)
 {
@@ -209,8 +207,7 @@ std::vector<api::square_sum> squares_in_double(api::rows<T> x)
 inline constexpr auto precise = api::accuracy::precise;
 inline constexpr auto accumulate = api::weight_gradient::accumulate;
 
-// Numbers of options have to be exact in float, so that they are the same for
-// every type.
+// Numbers of options have to be exact in float, so that they are the same for every type.
 std::vector<operation> make_all()
 {
     using api::no_weight;
@@ -325,7 +322,8 @@ std::vector<operation> make_all()
                                   const std::span<const api::square_sum> known{sums};
                                   api::rms_norm_apply(y, x, w, known, x.columns, {.eps = 0x1p-20});
                               })
-            .that_rounds_inside(),
+            .that_rounds_inside()
+            .that_is_listed_as("rms_norm_apply"),
         make_wide<out, sum, in, weight, in>("rms_norm_vjp of the sums",
                                             [](auto dx, auto dw, auto x, auto w, auto dy) {
                                                 const auto squares = squares_in_double(x);
@@ -334,7 +332,8 @@ std::vector<operation> make_all()
                                                                       {.eps = 0x1p-20});
                                                 api::rms_norm_apply_vjp(dx, dw, x, w, dy, squares, products,
                                                                         x.columns, {.eps = 0x1p-20});
-                                            }),
+                                            })
+            .that_is_listed_as("rms_norm_apply_vjp"),
         make_wide<out, in, weight, in>("rms_norm_jvp of the sums",
                                        [](auto ty, auto x, auto w, auto tx) {
                                            const auto squares = squares_in_double(x);
@@ -343,7 +342,8 @@ std::vector<operation> make_all()
                                                                  {.eps = 0x1p-20});
                                            api::rms_norm_apply_jvp(ty, x, zero_centered(w), tx, squares, products,
                                                                    x.columns, {.eps = 0x1p-20});
-                                       }),
+                                       })
+            .that_is_listed_as("rms_norm_apply_jvp"),
         make<out, in_out, in, weight>(
             "add_rms_norm of the stored sum",
             [](auto y, auto r, auto x, auto w) { api::add_rms_norm(y, r, x, w, {.eps = 0x1p-20, .scale = 0.25}); })

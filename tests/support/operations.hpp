@@ -1,6 +1,5 @@
-// Every operation over rows as one line of a table, for the tests of what they
-// all promise: of types, of memory, of aliasing. Operands are erased to memory,
-// so that such a test is one text.
+// Every operation over rows as one line of a table, for the tests of what they all promise: of types, of memory, of
+// aliasing. Operands are erased to memory, so that such a test is one text.
 #ifndef RESIDUA_TESTS_SUPPORT_OPERATIONS_HPP
 #define RESIDUA_TESTS_SUPPORT_OPERATIONS_HPP
 
@@ -25,8 +24,7 @@ using residua::bfloat16;
 using residua::element;
 using residua::float16;
 
-/// What an operation does with an operand. The last three have one row,
-/// whatever the others have.
+/// What an operation does with an operand. The last three have one row, whatever the others have.
 enum class use : std::uint8_t { written, read, updated, weight, sum, added_to };
 
 /// Where an operand lies.
@@ -63,8 +61,9 @@ struct operation {
     bool rounds_inside = false;              // to the type of an operand, before the end
     bool is_more_precise_of_double = false;  // than in double for other types
     std::vector<std::pair<std::size_t, std::size_t>> only_over =
-        {};                     // else every output over every input of its shape
-    double low = -2, high = 2;  // of its inputs
+        {};                      // else every output over every input of its shape
+    double low = -2, high = 2;   // of its inputs
+    std::string listed_as = {};  // in the documentation's table, if not by its name
     std::vector<form> forms;
 
     /// The form whose operands are all of one type.
@@ -87,8 +86,7 @@ struct operation {
     /// Whether output i may be exactly input k.
     bool may_lie_on(const form& f, std::size_t i, std::size_t k) const;
 
-    /// Of an output and an input, by their places: no other output may be an
-    /// input.
+    /// Of an output and an input, by their places: no other output may be an input.
     operation&& that_writes_only_over(std::vector<std::pair<std::size_t, std::size_t>> pairs) &&
     {
         only_over = std::move(pairs);
@@ -98,6 +96,11 @@ struct operation {
     {
         low = from;
         high = to;
+        return std::move(*this);
+    }
+    operation&& that_is_listed_as(const char* other_name) &&
+    {
+        listed_as = other_name;
         return std::move(*this);
     }
     operation&& that_rounds_inside() &&
@@ -110,8 +113,7 @@ struct operation {
 /// The table.
 const std::vector<operation>& all();
 
-// --- their elements
-// -------------------------------------------------------------------------------------------------
+// --- their elements -----------------------------------------------------------------------------------------------
 
 inline std::size_t size_of(element type) { return type == element::float64 ? 8 : type == element::float32 ? 4 : 2; }
 inline const char* name_of(element type)
@@ -135,12 +137,12 @@ inline bool operation::may_lie_on(const form& f, std::size_t i, std::size_t k) c
 /// Whether all operands are of one type.
 inline bool is_alike(const operation& op, const form& f) { return &f == &op.alike(f.types[0]); }
 
-/// For the documentation's table: that this test has shown something of an
-/// operation on data of one type.
+/// For the documentation's table: that this test has shown something of an operation on data of one type.
 inline void record_promise(const operation& op, const form& f, const char* what)
 {
     constexpr const char* names[] = {"f32", "f64", "bf16", "f16"};
-    if (is_alike(op, f)) record::promise(op.name, names[static_cast<int>(f.types[0])], what);
+    if (!is_alike(op, f)) return;
+    record::promise(op.listed_as.empty() ? op.name : op.listed_as, names[static_cast<int>(f.types[0])], what);
 }
 
 inline std::string description(const operation& op, const form& f)
@@ -201,8 +203,7 @@ inline std::vector<double> numbers(const bytes& memory, element type)
     return x;
 }
 
-/// The elements of every operand, row after row; outputs hold numbers too,
-/// which must not matter.
+/// The elements of every operand, row after row; outputs hold numbers too, which must not matter.
 using contents = std::vector<bytes>;
 
 inline contents random_contents(const operation& op, const form& f, std::size_t count, std::size_t columns,
@@ -246,10 +247,9 @@ inline bool has_double(const operation& op, const form& f)
     return false;
 }
 
-/// What is wrong where `got`, the results on `given`, are not those of the same
-/// operation on float (or double), rounded once to the types of its operands.
-/// Where double is computed more precisely, that is what is true: what was
-/// rounded may have lain a little to either side of it.
+/// What is wrong where `got`, the results on `given`, are not those of the same operation on float (or double), rounded
+/// once to the types of its operands. Where double is computed more precisely, that is what is true: what was rounded
+/// may have lain a little to either side of it.
 inline std::string not_rounded_once(const operation& op, const form& f, std::size_t count, std::size_t columns,
                                     const contents& given, const contents& got)
 {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -119,9 +120,42 @@ struct worst {
     ulp::worst seen;
 
     void see(double error, wide at = 0, wide with = 0) { seen.see_error(error, at, with); }
-    void expect_within(double bound, const std::string& what) const
+    void expect_within(double bound, const std::string& what, const std::string& unit = "ulp") const
     {
-        ulp::expect_within<arithmetic<S>>(seen, bound, what + "_" + format<S>::name);
+        if constexpr (sizeof(S) == 2) {  // where it is what the last rounding has left
+            ulp::expect_at_most(seen, bound, what, format<S>::name, unit);
+        } else {
+            ulp::expect_within<S>(seen, bound, what, unit);
+        }
+    }
+};
+
+/// Of an operation that computes in double and rounds once: the largest error, as a share of its bound. That is half an
+/// ulp of the result and some ulp of double of a size; of a result that is a double itself, the latter alone.
+template <class S>
+struct worst_in_double {
+    double ulps;
+    worst<S> shares{};
+
+    void see(S got, wide exact, wide size, wide at = 0, wide with = 0)
+    {
+        const wide rounding = sizeof(S) == 8 ? 0 : unit<S>(exact) / 2;
+        const wide allowed = std::max(ulp::unit<double>(size), std::ldexp(wide(1), -1074));
+        const bool same_kind = std::isnan(value(got)) == std::isnan(exact);
+        const auto share = static_cast<double>(distance(got, exact) / (rounding + ulps * allowed));
+        shares.see(!same_kind ? std::numeric_limits<double>::infinity() : std::isnan(exact) ? 0 : share, at, with);
+    }
+    void expect_within_bound(const std::string& what, const std::string& of_size) const
+    {
+        if constexpr (sizeof(S) == 8) {
+            auto in_ulps = shares.seen;
+            in_ulps.ulp *= ulps;
+            ulp::expect_within<S>(in_ulps, ulps, what, "ulp of " + of_size);
+        } else {
+            char bound[64];
+            std::snprintf(bound, sizeof bound, "of 0.5 ulp + %g ulp of double of ", ulps);
+            shares.expect_within(1, what, bound + of_size);
+        }
     }
 };
 

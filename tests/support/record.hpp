@@ -28,12 +28,15 @@ inline void promise(const std::string& operation, const std::string& type, const
     testing::Test::RecordProperty("promise|" + operation + "|" + type + "|" + what, "yes");
 }
 
-/// The stated bound of an operation's error, and the largest that was seen, in units of the last place.
-inline void bound(const std::string& operation, const std::string& type, double stated, double seen)
+/// The stated bound of an operation's error, and the largest error that was seen, in the unit that is named: "ulp" is that
+/// of the correct result. A unit "of <bound>" is a bound that has several parts: then `stated` is 1, and `seen` a share.
+/// After the operation's name, and a comma, a case may follow.
+inline void bound(const std::string& operation, const std::string& type, const std::string& unit, double stated,
+                  double seen)
 {
     char text[64];
-    std::snprintf(text, sizeof text, "%.3g|%.3g", stated, seen);
-    testing::Test::RecordProperty("bound|" + operation + "|" + type, text);
+    std::snprintf(text, sizeof text, "%.3g|%.3g|", stated, seen);
+    testing::Test::RecordProperty("bound|" + operation + "|" + type, text + unit);
 }
 
 }  // namespace record

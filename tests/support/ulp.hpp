@@ -84,15 +84,20 @@ struct worst {
 };
 
 /// Requires the bound, and prints the figure.
-template <class T>
-void expect_within(const worst& seen, double bound, const std::string& what)
+inline void expect_at_most(const worst& seen, double bound, const std::string& what, const char* type,
+                           const std::string& unit)
 {
-    const char* const type = sizeof(T) == 4 ? "float" : "double";
     EXPECT_LE(seen.ulp, bound) << what << "(" << static_cast<double>(seen.at) << ", "
                                << static_cast<double>(seen.with) << ")";
-    std::printf("  worst of %-36s %-6s %8.4g ulp at %.9g\n", what.c_str(), type, seen.ulp,
+    std::printf("  worst of %-36s %-8s %8.4g %s at %.9g\n", what.c_str(), type, seen.ulp, unit.c_str(),
                 static_cast<double>(seen.at));
-    record::bound(what, record::type_name<T>(), bound, seen.ulp);
+}
+/// The same of an operation, by name, for the documentation's table (support/record.hpp says what a unit is).
+template <class T>
+void expect_within(const worst& seen, double bound, const std::string& what, const std::string& unit = "ulp")
+{
+    expect_at_most(seen, bound, what, sizeof(T) == 4 ? "float" : "double", unit);
+    record::bound(what, record::type_name<T>(), unit, bound, seen.ulp);
 }
 
 template <class A, class B>
