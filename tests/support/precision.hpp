@@ -142,7 +142,8 @@ struct worst_in_double {
         const wide rounding = sizeof(S) == 8 ? 0 : unit<S>(exact) / 2;
         const wide allowed = std::max(ulp::unit<double>(size), std::ldexp(wide(1), -1074));
         const bool same_kind = std::isnan(value(got)) == std::isnan(exact);
-        const auto share = static_cast<double>(distance(got, exact) / (rounding + ulps * allowed));
+        const auto share =
+            static_cast<double>(distance(got, exact) / (rounding + static_cast<wide>(ulps) * allowed));
         shares.see(!same_kind ? std::numeric_limits<double>::infinity() : std::isnan(exact) ? 0 : share, at, with);
     }
     void expect_within_bound(const std::string& what, const std::string& of_size) const
