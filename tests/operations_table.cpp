@@ -111,9 +111,14 @@ void add_promise(operations& all, const std::vector<std::string>& key)
 }
 
 /// Cases of one bound and unit are one; and if one of them is the operation as such, they all are.
-void add_bound(operations& all, const std::vector<std::string>& key, const std::string& value)
+bool add_bound(operations& all, const std::vector<std::string>& key, const std::string& value)
 {
     const name n{key.at(1)};
+    if (!all.contains(n.base) || find(all[n.base], n.derivative, key.at(2)) == nullptr) {
+        std::cerr << key.at(1) << " of " << key.at(2)
+                  << ": measured, and no operation of which anything is promised\n";
+        return false;
+    }
     const auto figures = split(value, 3);
     const bound b{n.which, figures.at(2), std::stod(figures.at(0)), std::stod(figures.at(1))};
     auto& known = all[n.base][n.derivative][key.at(2)].bounds;
@@ -125,9 +130,10 @@ void add_bound(operations& all, const std::vector<std::string>& key, const std::
         } else if (other.which.find(b.which) == std::string::npos) {
             other.which += ", " + b.which;
         }
-        return;
+        return true;
     }
     known.push_back(b);
+    return true;
 }
 
 std::string text_of(const bound& b, bool with_case)
@@ -243,12 +249,17 @@ int main(int argc, char** argv)
     }
     operations all;
     for (const auto& report : reports) {
-        for_each_record(report, [&](const auto& key, const auto& value) {
+        for_each_record(report, [&](const auto& key, const auto&) {
             if (key.at(0) == "promise") add_promise(all, key);
-            if (key.at(0) == "bound") add_bound(all, key, value);
+        });
+    }
+    bool known = true;
+    for (const auto& report : reports) {
+        for_each_record(report, [&](const auto& key, const auto& value) {
+            if (key.at(0) == "bound") known = add_bound(all, key, value) && known;
         });
     }
     std::ofstream out{argv[1]};
-    const bool complete = !all.empty() && write(out, all);
+    const bool complete = !all.empty() && write(out, all) && known;
     return out && complete ? 0 : 1;
 }
