@@ -11,9 +11,8 @@
 
 namespace {
 
-/// Two rows of each operand, far from those of the others.
+/// Two rows of each operand, or all that a call has, far from those of the others.
 struct operands_apart {
-    static constexpr std::size_t count = 2;
     static constexpr std::size_t columns = 20;
     static constexpr std::size_t room = 4096;
 
@@ -24,6 +23,7 @@ struct operands_apart {
 
     operands_apart(const operations::operation& operation, const operations::form& f) : op{operation}, form{f}
     {
+        const std::size_t count = op.called_for_each_row ? 1 : 2;
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
             places.push_back(operations::packed(op, i, count, columns,
                                                 reinterpret_cast<std::byte*>(memory.data()) + (2 * i + 1) * room));

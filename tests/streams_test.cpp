@@ -769,31 +769,12 @@ struct mhc {
     wide_row pre, post, comb;
 };
 
-/// As in DeepSeek V4's reference implementation, step by step.
 mhc mhc_of_token(const wide_row& m, const wide_row& a, const wide_row& b, std::size_t s, wide eps, int iterations)
 {
-    mhc out{wide_row(s), wide_row(s), wide_row(s * s)};
-    for (std::size_t i = 0; i < s; ++i) {
-        out.pre[i] = reference::sigmoid(a[0] * m[i] + b[i]) + eps;
-        out.post[i] = 2 * reference::sigmoid(a[1] * m[s + i] + b[s + i]);
-        wide_row z(s);
-        for (std::size_t j = 0; j < s; ++j) z[j] = a[2] * m[2 * s + i * s + j] + b[2 * s + i * s + j];
-        const auto p = reference::softmax(z);
-        for (std::size_t j = 0; j < s; ++j) out.comb[i * s + j] = p[j] + eps;
-    }
-    const auto normalize = [&](bool of_rows) {
-        for (std::size_t o = 0; o < s; ++o) {
-            wide sum = 0;
-            for (std::size_t k = 0; k < s; ++k) sum += out.comb[of_rows ? o * s + k : k * s + o];
-            for (std::size_t k = 0; k < s; ++k) out.comb[of_rows ? o * s + k : k * s + o] /= sum + eps;
-        }
-    };
-    normalize(false);
-    for (int r = 1; r < iterations; ++r) {
-        normalize(true);
-        normalize(false);
-    }
-    return out;
+    wide_row z(m.size());
+    for (std::size_t k = 0; k < z.size(); ++k) z[k] = a[std::min<std::size_t>(k / s, 2)] * m[k] + b[k];
+    const auto all = reference::mhc_coefficients(z, s, eps, iterations);
+    return {part(all, 0, s), part(all, s, s), part(all, 2 * s, s * s)};
 }
 
 /// The same as a function of (m, a, b), for differences.

@@ -7,9 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "fuzz/any_call.hpp"
+#include "fuzz/bounds.hpp"
+#include "fuzz/oracle.hpp"
 #include "support/reference.hpp"
 #include "support/ulp.hpp"
 
@@ -30,6 +33,83 @@ TEST(any_call, random_calls_have_no_fault)
     }
     api::force(target[0]);
 }
+
+// --- the oracles ------------------------------------------------------------------------------------------------
+
+/// A call with numbers that no operation finds hard, and what it gives.
+struct plain_call {
+    fuzz::any_call call{};
+    operations::contents given, results;
+
+    plain_call(const operations::operation& op, operations::element type)
+        : call{&op, &op.alike(type), 2, 5, residua::store::cached, {}, {}},
+          given{operations::random_contents(op, *call.form, call.count, call.columns, 7)},
+          results{operations::results(op, *call.form, call.count, call.columns, given)}
+    {
+    }
+    std::vector<double> numbers(const operations::contents& all, std::size_t i) const
+    {
+        return operations::numbers(all[i], call.form->types[i]);
+    }
+    void set(operations::contents& all, std::size_t i, const std::vector<double>& x) const
+    {
+        all[i] = operations::stored(x, call.form->types[i]);
+    }
+    std::string fault() const { return fuzz::beyond_bound(call, *fuzz::oracle_of(call.op->name), given, results); }
+};
+
+constexpr operations::element types[] = {operations::element::float32, operations::element::float64,
+                                         operations::element::bfloat16, operations::element::float16};
+
+TEST(oracles, every_operation_has_one_that_sees_each_of_its_outputs)
+{
+    for (const auto& op : operations::all()) {
+        ASSERT_NE(fuzz::oracle_of(op.name), nullptr) << op.name;
+        for (const auto type : types) {
+            plain_call c{op, type};
+            ASSERT_EQ(c.fault(), "") << operations::description(op, *c.call.form);
+            for (std::size_t i = 0; i < op.operands.size(); ++i) {
+                if (!op.operands[i].is_written()) continue;
+                const auto right = c.numbers(c.results, i);
+                double most = 0;
+                for (const double y : right) most = std::max(most, std::abs(y));
+                const bool of_16_bits = operations::size_of(c.call.form->types[i]) == 2;
+                const double off = most
+                                   * (of_16_bits                             ? 0x1p-5
+                                      : type == operations::element::float64 ? 0x1p-25
+                                                                             : 0x1p-15);
+                std::size_t seen = 0;
+                for (std::size_t j = 0; j < right.size(); ++j) {
+                    auto wrong = right;
+                    wrong[j] += off;
+                    c.set(c.results, i, wrong);
+                    seen += c.fault().empty() ? 0U : 1U;
+                }
+                c.set(c.results, i, right);
+                // of some elements little is said: beyond what an operation is for, next to a tie
+                EXPECT_GE(3 * seen, right.size()) << operations::description(op, *c.call.form) << ", operand " << i;
+            }
+        }
+    }
+}
+
+TEST(oracles, every_input_that_is_nan_is_expected_in_some_output)
+{
+    for (const auto& op : operations::all()) {
+        plain_call c{op, operations::element::float32};
+        for (std::size_t i = 0; i < op.operands.size(); ++i) {
+            if (!op.operands[i].is_read()) continue;
+            const auto right = c.numbers(c.given, i);
+            auto with_nan = right;
+            with_nan.front() = std::numeric_limits<double>::quiet_NaN();
+            c.set(c.given, i, with_nan);
+            EXPECT_NE(c.fault().find("where an input is NaN"), std::string::npos) << op.name << ", operand " << i;
+            c.set(c.given, i, right);
+        }
+    }
+}
+
+// --- what was found ---------------------------------------------------------------------------------------------
 
 template <class T>
 class found : public testing::Test {};

@@ -184,6 +184,39 @@ inline wide_row softmax(const wide_row& x)
     return y;
 }
 
+/// mHC's coefficients of a token with s streams, of its s (2 + s) logits z: pre, post and comb, one after the other. As in
+/// DeepSeek V4's reference implementation, step by step; of numbers, or of numbers with derivatives.
+template <class Number>
+std::vector<Number> mhc_coefficients(const std::vector<Number>& z, std::size_t s, Number eps, int iterations)
+{
+    std::vector<Number> out;
+    for (std::size_t i = 0; i < s; ++i) out.push_back(sigmoid(z[i]) + eps);
+    for (std::size_t i = s; i < 2 * s; ++i) out.push_back(Number{2} * sigmoid(z[i]));
+    for (std::size_t first = 2 * s; first < z.size(); first += s) {
+        Number largest = z[first];
+        for (std::size_t j = first; j < first + s; ++j) largest = largest < z[j] ? z[j] : largest;
+        Number sum{0};
+        for (std::size_t j = first; j < first + s; ++j) {
+            out.push_back(exp(z[j] - largest));
+            sum = sum + out.back();
+        }
+        for (std::size_t j = first; j < first + s; ++j) out[j] = out[j] / sum + eps;
+    }
+    const auto normalize = [&](std::size_t next, std::size_t step) {
+        for (std::size_t o = 0; o < s; ++o) {
+            Number* const first = out.data() + 2 * s + o * step;
+            Number sum = eps;
+            for (std::size_t k = 0; k < s; ++k) sum = sum + first[k * next];
+            for (std::size_t k = 0; k < s; ++k) first[k * next] = first[k * next] / sum;
+        }
+    };
+    for (int r = 1; r <= iterations; ++r) {
+        if (r > 1) normalize(1, s);  // rows
+        normalize(s, 1);             // columns
+    }
+    return out;
+}
+
 }  // namespace reference
 
 #endif
