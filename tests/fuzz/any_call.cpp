@@ -364,17 +364,20 @@ bool all_below(const any_call& call, const contents& given, double limit)
     return true;
 }
 
-/// Whether a float that leaves its range makes what is around it be computed in double.
-bool may_turn_to_double(const operation& op)
+/// Whether an operation on floats may turn to double, whose result is then rounded once to 16 bits and not by way of float:
+/// where a float leaves its range, or, in a gradient, products leave little of each other.
+bool may_turn_to_double(const any_call& call, const contents& given)
 {
-    const std::string_view name = op.name;
-    return name == "mix_streams" || name == "mhc_read" || name == "mhc_write";
+    const std::string_view name = call.op->name;
+    const bool of_streams = name == "mix_streams" || name == "mhc_read" || name == "mhc_write";
+    return (of_streams && !all_below(call, given, 0x1p60)) || name.starts_with("rms_norm_vjp");
 }
 
 std::string not_rounded_once(const any_call& call, const contents& given, const contents& results)
 {
     const auto& op = *call.op;
-    if (op.rounds_inside || (may_turn_to_double(op) && !all_below(call, given, 0x1p60))) return {};
+    const bool in_double = op.computes_in_double || operations::has_double(op, *call.form);
+    if (op.rounds_inside || (!in_double && may_turn_to_double(call, given))) return {};
     return operations::not_rounded_once(op, *call.form, call.count, call.columns, given, results);
 }
 

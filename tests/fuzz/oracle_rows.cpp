@@ -268,7 +268,7 @@ oracle gated_norm_vjp(gate g)
                     const auto a = times(of_norm, w);
                     const auto xh = reference::normalized(x, eps);
                     const auto dx = jacobian(x, a);
-                    const bool in_range = is_moderate(of_norm, how) && is_moderate(a, how);
+                    const bool in_range = have_all_bits(of_norm, how) && is_moderate(a, how);
                     const wide size = in_range ? largest_term(x, a) : unknown;
                     if (out.size() > 2) put_weight_gradient(out[2], of_norm, xh, how);
                     for (std::size_t j = 0; j < x.size(); ++j) {

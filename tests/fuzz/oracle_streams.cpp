@@ -150,7 +150,8 @@ wide_row mhc_logits(const wide_row& m, const wide_row& a, const wide_row& b)
     for (std::size_t k = 0; k < z.size(); ++k) z[k] = std::fma(a[part_of(k)], m[k], b[k]);
     return z;
 }
-/// The largest |z| of the softmax. Its rounding, once in double, makes 2 |z| units of the coefficients wrong.
+/// The largest |z| of the softmax. Its rounding in double makes what the softmax says of two numbers wrong by 2 |z| halves of
+/// a unit, and comb by as many: of a matrix whose rows and columns sum to one it is a root of two of them.
 wide largest_logit(const wide_row& z)
 {
     wide most = 0;
@@ -181,7 +182,7 @@ void add_mhc(table& all)
                                    const auto exact = mhc_along(z, wide_row(z.size()));
                                    for (std::size_t k = 0, o = 0, j = 0; k < z.size(); ++k, ++j) {
                                        if (j == out[o].value.size()) ++o, j = 0;
-                                       const wide most = o < 2 ? std::abs(z[k]) : largest_logit(z);
+                                       const wide most = o < 2 ? std::abs(z[k]) : 2 * largest_logit(z);
                                        const wide y = exact[k].value;
                                        put(out[o], j, y, y * (20 + most));
                                        if (!in_range(z)) out[o].size[j] = unknown;
@@ -300,11 +301,14 @@ void add_gates(table& all)
                                       add_term(out[0], c, 1, dy);
                                       add_term(out[1], 0, gate, dy);
                                       put_product(out[2], c, dy, in[0], slope);
-                                      if (!has_all_bits(gate, how)) out[1].size = wide_row(dy.size(), unknown);
                                       const wide product = reference::dot_scale(dy, in[0]);
                                       if (!has_all_bits(slope, how) || !has_all_bits(product, how))
                                           out[2].size[c] = unknown;
                                   }
+                                  const bool exact = std::all_of(in[1].begin(), in[1].end(), [&](wide m) {
+                                      return has_all_bits(2 * reference::sigmoid(m), how);
+                                  });
+                                  if (!exact) out[1].size = wide_row(in[0].size(), unknown);
                               },
                               of_slope + sum_roundings + 1, of_slope + sum_roundings + 1};
     // ty of f, m, tx, tf, tm

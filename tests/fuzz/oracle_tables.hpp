@@ -89,6 +89,11 @@ inline bool has_all_bits(wide x, const computation& how)
     return !how.of_doubles || x == 0 || (std::abs(x) >= 0x1p-1022L && std::abs(x) < 0x1p1015L);
 }
 
+inline bool have_all_bits(const wide_row& x, const computation& how)
+{
+    return std::all_of(x.begin(), x.end(), [&](wide e) { return has_all_bits(e, how); });
+}
+
 }  // namespace fuzz
 
 #endif
