@@ -40,7 +40,7 @@ std::string description(const any_call& call);
 /// - nothing written but the rows of the outputs,
 /// - operands of other types as those of double or float, rounded once,
 /// - no NaN of finite numbers, where no double leaves its range,
-/// - within the bound of the formula in long double, where there is one (oracle.hpp).
+/// - within the bound of the formula in long double, and NaN where that makes an input's NaN so (oracle.hpp).
 std::string fault_of(const any_call& call, std::span<const api::target> targets);
 
 }  // namespace fuzz

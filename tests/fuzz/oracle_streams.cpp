@@ -36,6 +36,13 @@ void put_product(expected_row& y, std::size_t i, const wide_row& a, const wide_r
     put(y, i, c * reference::dot(a, b), c * reference::dot_scale(a, b));
 }
 
+/// Where the bound is that of a sum along a row, and y has a smaller one: so many units, or up to twice as many, since
+/// those of a smaller size are no smaller part of it.
+void narrow(expected_row& y, double units, double bound)
+{
+    for (wide& size : y.size) size *= wide(2 * units / bound);
+}
+
 // --- mixes: the error is one of at most so many fused multiply-adds, half a unit each --------------------------------
 
 /// y_j = sum_i c(j, i) x_i
@@ -71,6 +78,7 @@ void add_mixes(table& all)
                                           put_product(out[1], streams * j + i, dy, row_of(in[1], i));
                                       }
                                   }
+                                  narrow(out[0], 1, sum_roundings);
                               },
                               sum_roundings, sum_roundings};
     // ty of c, x, tc, tx
@@ -87,6 +95,7 @@ void add_mixes(table& all)
                                    add_term(out[0], i, in[1][i], in[2]);
                                    put_product(out[1], i, in[2], row_of(in[0], i));
                                }
+                               narrow(out[0], 0.5, sum_roundings);
                            },
                            sum_roundings, sum_roundings};
     // ty of x, pre, tx, tpre
@@ -109,6 +118,7 @@ void add_mixes(table& all)
                                         put_product(out[3], streams * i + j, dy, row_of(in[0], i));
                                     }
                                 }
+                                for (std::size_t o = 0; o < 2; ++o) narrow(out[o], 1, sum_roundings);
                             },
                             sum_roundings, sum_roundings};
     // ty of x, f, post, comb, tx, tf, tpost, tcomb
@@ -167,8 +177,8 @@ std::vector<dual> mhc_along(const wide_row& z, const wide_row& tz)
     return reference::mhc_coefficients(x, streams, dual{eps}, 20);
 }
 
-/// Where the logits leave the range of double, nothing is said.
-bool in_range(const wide_row& z) { return largest(z) < 0x1p1000L; }
+/// Where logits, or sums of what comes through the normalisations, may leave the range of double, nothing is said.
+bool in_range(const wide_row& z, wide most = 1) { return largest(z) < 0x1p1000L && most < 0x1p900L; }
 
 // Half a unit and 2^-40 of the largest gradient; where |z| is more than 4096, its rounding is more than that.
 constexpr double of_mhc_gradient = 0x1p13;
@@ -185,7 +195,8 @@ void add_mhc(table& all)
                                        const wide most = o < 2 ? std::abs(z[k]) : 2 * largest_logit(z);
                                        const wide y = exact[k].value;
                                        put(out[o], j, y, y * (20 + most));
-                                       if (!in_range(z)) out[o].size[j] = unknown;
+                                       // beyond, what is wrong is no small part
+                                       if (!in_range(z) || most > 0x1p45L) out[o].size[j] = unknown;
                                    }
                                },
                                1, 1};
@@ -206,8 +217,8 @@ void add_mhc(table& all)
                     wide dz = 0;
                     for (std::size_t i = part < 2 ? k : 2 * streams; i < (part < 2 ? k + 1 : mhc_numbers); ++i)
                         dz += dy[i] * along[i].along;
-                    const wide size =
-                        in_range(z) ? largest(in[3 + part]) * (part == 2 ? times_rounding_of(z) : 1) : unknown;
+                    const wide most = largest(in[3 + part]) * (part == 2 ? times_rounding_of(z) : 1);
+                    const wide size = in_range(z, most) ? most : unknown;
                     put(out[0], k, a[part] * dz, a[part] * size);
                     put(out[2], k, dz, size);
                     out[1].value[part] += m[k] * dz;
@@ -236,7 +247,7 @@ void add_mhc(table& all)
             const auto exact = mhc_along(z, tz);
             for (std::size_t k = 0, o = 0, j = 0; k < z.size(); ++k, ++j) {
                 if (j == out[o].value.size()) ++o, j = 0;
-                put(out[o], j, exact[k].along, in_range(z) ? out[o].size[j] : unknown);
+                put(out[o], j, exact[k].along, in_range(z, out[o].size[j]) ? out[o].size[j] : unknown);
             }
         },
         of_mhc_gradient, of_mhc_gradient};
@@ -248,6 +259,7 @@ void add_mhc(table& all)
 // e^x, three of the square and one of the quotient.
 constexpr double of_gate = 4;
 constexpr double of_slope = 8;
+constexpr double of_gates_gradient = of_slope + sum_roundings + 1;
 
 void add_gates(table& all)
 {
@@ -267,9 +279,10 @@ void add_gates(table& all)
                                      const wide to_n = share * reference::sigmoid(g[k]);
                                      const wide to_g = share * n[k] * reference::sigmoid_derivative(g[k]);
                                      const bool exact = has_all_bits(share, how);
-                                     put(out[0], k, to_n, exact ? to_n * wide(of_gate / (of_slope + 2)) : unknown);
+                                     put(out[0], k, to_n, exact ? to_n : unknown);
                                      put(out[1], k, to_g, exact ? to_g : unknown);
                                  }
+                                 narrow(out[0], of_gate, of_slope + 2);
                              },
                              of_slope + 2, of_slope + 2};
     // ty of n, g, tn, tg
@@ -305,12 +318,14 @@ void add_gates(table& all)
                                       if (!has_all_bits(slope, how) || !has_all_bits(product, how))
                                           out[2].size[c] = unknown;
                                   }
+                                  narrow(out[0], 0, of_gates_gradient);
+                                  narrow(out[1], of_gate + 2, of_gates_gradient);
                                   const bool exact = std::all_of(in[1].begin(), in[1].end(), [&](wide m) {
                                       return has_all_bits(2 * reference::sigmoid(m), how);
                                   });
                                   if (!exact) out[1].size = wide_row(in[0].size(), unknown);
                               },
-                              of_slope + sum_roundings + 1, of_slope + sum_roundings + 1};
+                              of_gates_gradient, of_gates_gradient};
     // ty of f, m, tx, tf, tm
     all["gated_write_jvp"] = {[](const rows_in& in, rows_out& out, const computation& how) {
                                   for (std::size_t c = 0; c < streams; ++c) {
