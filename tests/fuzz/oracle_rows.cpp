@@ -84,11 +84,9 @@ oracle norm_rounded_before_the_weight()
                 const auto xh = reference::normalized(in[0], eps);
                 for (std::size_t j = 0; j < xh.size(); ++j) {
                     const rounded_once normal{xh[j], of_any_xh, how.types[0], how};
-                    if (normal.is_exact && !std::isnan(xh[j])) {
-                        y.terms[j] = std::isnan(normal.value) ? unknown : normal.value * in[1][j];
-                        y.size[j] = y.terms[j] * normal.part_of_bound();
-                        if (!std::isnan(normal.value)) y.value[j] = y.terms[j];
-                    }
+                    if (!normal.is_exact || std::isnan(xh[j])) continue;
+                    y.size[j] = y.terms[j] = normal.value * in[1][j] * normal.part_of_bound();
+                    if (!std::isnan(normal.value)) y.value[j] = normal.value * in[1][j];
                 }
             },
             of_any_row, 4.5};
