@@ -1,6 +1,7 @@
 #include "fuzz/oracle.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "fuzz/oracle_tables.hpp"
 #include "support/precision.hpp"
@@ -30,6 +31,7 @@ const oracle* oracle_of(const std::string& operation)
 
 wide unit(element type, wide any)
 {
+    if (std::isnan(any)) return any;
     const wide x = std::clamp<wide>(any, -0x1p1024L, 0x1p1024L);
     switch (type) {
         case element::float64: return precision::unit<double>(x);
