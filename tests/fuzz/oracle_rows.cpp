@@ -456,8 +456,9 @@ table oracles_of_rows()
                               const auto& a = in[1];
                               const wide sum = reference::dot(y, a);
                               const wide size = reference::dot_scale(y, a);
-                              // the sum of what is no softmax may leave the range of double
-                              const bool in_range = largest(y) <= 1 || size < 0x1p1000L;
+                              // products with what is no softmax may leave the range of double
+                              const wide of_y = largest(y);
+                              const bool in_range = of_y <= 1 || (of_y < 0x1p60L && size < 0x1p1000L);
                               const wide most = in_range ? std::max(size, largest(a)) : unknown;
                               for (std::size_t j = 0; j < y.size(); ++j) {
                                   put(out[0], j, y[j] * (a[j] - sum), y[j] * most);
