@@ -190,6 +190,27 @@ TEST(special_values, C9_a_signalling_nan_becomes_a_quiet_one)
     EXPECT_TRUE(quiet());
     api::scale(y, x, 2.0F);
     EXPECT_TRUE(quiet());
+    api::convert(y, x);
+    EXPECT_TRUE(quiet());
+    std::vector<residua::bfloat16> brain(20, residua::bfloat16(1.0F));
+    brain[17] = residua::bfloat16::from_bits(0x7f81);
+    api::convert(y, brain);
+    EXPECT_TRUE(quiet());
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(y[17]), std::bit_cast<std::uint32_t>(float(brain[17])));
+    std::vector<residua::float16> half(20, residua::float16(1.0F));
+    for (const int signalling_half : {0x7c01, 0x7d55, 0xfdff}) {
+        half[17] = residua::float16::from_bits(static_cast<std::uint16_t>(signalling_half));
+        api::convert(y, half);
+        EXPECT_TRUE(quiet());
+        EXPECT_EQ(std::bit_cast<std::uint32_t>(y[17]), std::bit_cast<std::uint32_t>(float(half[17])));
+    }
+    std::vector<double> doubles(20, 1.0);
+    const std::uint64_t signalling_double = 0x7ff0000000000001;
+    std::memcpy(&doubles[17], &signalling_double, sizeof signalling_double);
+    api::convert(y, doubles);
+    EXPECT_TRUE(quiet());
+    api::convert(doubles, doubles);
+    EXPECT_NE(std::bit_cast<std::uint64_t>(doubles[17]) & 0x0008000000000000U, 0U);
 }
 
 // --- D: accuracy of the activations -------------------------------------------------------------------------------

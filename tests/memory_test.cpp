@@ -565,7 +565,7 @@ TEST(memory_access, F8_nothing_to_do_raises_nothing)
         }
         std::feclearexcept(FE_ALL_EXCEPT);
         if (op.has_columns()) f.call(places.data());
-        EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), 0) << operations::description(op, f);
+        EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT & ~FE_INEXACT), 0) << operations::description(op, f);
         // no rows: what is summed over them is 0, or what it was
         const auto given = operations::random_contents(op, f, 0, 5, 3);
         auto memory = given;

@@ -64,7 +64,7 @@ template <writable_rows Y, readable_rows X>
 void silu_derivative(Y&& y, const X& x, elementary_options options = {});
 
 /// y = x in the type of y: exact, or rounded once to nearest (halves to even), so 0.5 ulp. Infinite beyond the largest
-/// number; a NaN stays one.
+/// number; a NaN stays one, and becomes quiet.
 template <writable_rows Y, readable_rows X>
 void convert(Y&& y, const X& x);
 

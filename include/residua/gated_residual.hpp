@@ -31,7 +31,8 @@ template <writable_rows TY, readable_rows N, readable_rows G, readable_rows TN, 
 void gated_read_jvp(TY&& ty, const N& n, const G& g, const TN& tn, const TG& tg);
 
 /// What is written back: y_c = x_c + 2 sigmoid(m_c) f, m with S elements for each token. y may be exactly x.
-/// Error: half an ulp of y, and of 2 sigmoid(m_c) f 1 ulp in types other than double, 3 ulp in double.
+/// Error: half an ulp of y, and of 2 sigmoid(m_c) f 1 ulp in types other than double, 3 ulp in double,
+/// where m_c > -700.
 template <writable_rows Y, readable_rows X, readable_rows F, readable_rows M>
 void gated_write(Y&& y, const X& x, const F& f, const M& m);
 /// dx = dy, df = sum_c 2 sigmoid(m_c) dy_c, dm_c = 2 sigmoid'(m_c) <dy_c, f>. dx may be exactly dy, df exactly f,

@@ -76,9 +76,9 @@ void layer_norm(Y&& y, const X& x, const W& weight, const B& bias,
 ///     db = sum over rows of dy                  weight_gradient::accumulate`. They share nothing with the others.
 ///
 /// Without `db`, or without both, less is computed. dw and db are summed row after row, each in its own type.
-/// Error of dx: computed in double and rounded once; half an ulp of dx and 8 ulp of double of max_j |r a_j|, in double 8 ulp
-/// of the latter. Of data of double: where a and the sums over it stay in range. Of what a row adds to dw: 6 ulp of double
-/// of dy.
+/// Error of dx: computed in double and rounded once; half an ulp of dx and 8 ulp of double of the largest term,
+/// max_j r (|a_j| + mean|a| + |xh_j| mean|a xh|), in double 8 ulp of the latter. Of data of double: where a and the sums over
+/// it stay in range. Of what a row adds to dw: 6 ulp of double of dy.
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void layer_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
                     layer_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
@@ -92,7 +92,8 @@ void layer_norm_vjp(DX&& dx, DW&& dw, DB&& db, const X& x, const W& weight, cons
                     layer_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
 
 /// The derivative along tx: ty = f r (tx - mean(tx) - xh mean(tx xh)), computed in double and rounded once. ty may be
-/// exactly tx or x. Error: half an ulp of ty and 8 ulp of double of max_j |r f_j tx_j|.
+/// exactly tx or x. Error: half an ulp of ty and 8 ulp of double of |f_j| times the largest term, max_j r (|tx_j| + mean|tx| +
+/// |xh_j| mean|tx xh|). Of data of double: where tx and the sums over it stay in range.
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void layer_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
                     layer_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options);

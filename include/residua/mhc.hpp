@@ -35,7 +35,7 @@ struct mhc_vjp_options {
 ///     comb = comb / (its sums of rows + eps), comb = comb / (its sums of columns + eps)
 ///
 /// a has 3 elements, b as many as a token's m. pre, post and comb are overwritten, and share nothing with anything.
-/// Error, in types other than double: 0.51 ulp for |z| < 1000; in double (20 + |z|) ulp.
+/// Error, in types other than double: 0.51 ulp for |z| < 1000; in double (20 + 2 |z|) ulp.
 /// An infinite z of comb in a row gives NaN (+infinity), or a 0 of its softmax (-infinity).
 /// Source: DeepSeek V4's reference implementation; Xie et al. 2025, arXiv 2512.24880; Sinkhorn and Knopp 1967.
 template <writable_rows Pre, writable_rows Post, writable_rows Comb, readable_rows M, readable_rows A,
@@ -44,14 +44,14 @@ void mhc_coefficients(Pre&& pre, Post&& post, Comb&& comb, const M& m, const A& 
 
 /// The gradient, through every normalisation. dm is overwritten, and may be exactly m; da and db are sums over the
 /// tokens in double, rounded once, overwritten or added to with `.da_db = weight_gradient::accumulate`.
-/// Error: half an ulp and 2^-40 (in double 2^-46) of the largest |dpre|, |dpost| or |dcomb|: for dm times the largest |a|,
+/// Error for |z| < 1000: half an ulp and 2^-40 (in double 2^-46) of the largest |dpre|, |dpost| or |dcomb|: for dm times the largest |a|,
 /// for da and db for each m that is summed, and for da times the largest |m|.
 template <writable_rows DM, writable_rows DA, writable_rows DB, readable_rows M, readable_rows A, readable_rows B,
           readable_rows DPre, readable_rows DPost, readable_rows DComb>
 void mhc_coefficients_vjp(DM&& dm, DA&& da, DB&& db, const M& m, const A& a, const B& b, const DPre& dpre,
                           const DPost& dpost, const DComb& dcomb, mhc_vjp_options options);
 
-/// The derivative along tm, ta and tb. Error: half an ulp and 2^-40 (in double 2^-46) of the largest
+/// The derivative along tm, ta and tb. Error for |z| < 1000: half an ulp and 2^-40 (in double 2^-46) of the largest
 /// |a tm| + |ta m| + |tb| of the token.
 template <writable_rows TPre, writable_rows TPost, writable_rows TComb, readable_rows M, readable_rows A,
           readable_rows B, readable_rows TM, readable_rows TA, readable_rows TB>

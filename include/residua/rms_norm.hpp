@@ -121,8 +121,8 @@ void zero_centered_rms_norm(Y&& y, const X& x, const W& w,
 ///
 /// dw is summed row after row in its own type; a dw of double is also computed in double. Without `dw` only dx is
 /// computed. dw does not depend on the kind of weight. Without a row, dw is 0 (or left alone).
-/// Error of dx: at most 4 ulp of the largest term, max_j r (|a_j| + |xh_j| mean|a xh|) (dx itself can cancel); of what a row
-/// adds to dw: 4 ulp.
+/// Error of dx: at most 4 ulp of the largest term, max_j r (|a_j| + |xh_j| mean|a xh|) (dx itself can cancel), of double
+/// where max_j |a_j| is no less than 2^-950 of max_j |f_j| max_j |dy_j|; of what a row adds to dw: 4 ulp.
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void rms_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
                   rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);

@@ -69,7 +69,8 @@ struct [[gnu::may_alias]] bfloat16 {
 #endif
     RESIDUA_INLINE constexpr operator float() const noexcept
     {
-        return __builtin_bit_cast(float, static_cast<std::uint32_t>(bits) << 16);
+        const std::uint32_t quiet = (bits & 0x7fffu) > 0x7f80u ? 0x00400000u : 0;
+        return __builtin_bit_cast(float, (static_cast<std::uint32_t>(bits) << 16) | quiet);
     }
     RESIDUA_INLINE static constexpr bfloat16 from_bits(std::uint16_t u) noexcept
     {
@@ -114,7 +115,10 @@ struct [[gnu::may_alias]] float16 {
     {
         const std::uint32_t sign = (bits & 0x8000u) << 16;
         const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
-        if (magnitude >= 0x0f800000u) return __builtin_bit_cast(float, sign | magnitude | 0x7f800000u);
+        if (magnitude >= 0x0f800000u) {
+            const std::uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0;
+            return __builtin_bit_cast(float, sign | magnitude | quiet | 0x7f800000u);
+        }
         if (magnitude >= 0x00800000u) return __builtin_bit_cast(float, sign | (magnitude + 0x38000000u));
         const float subnormal = static_cast<float>(bits & 0x7fffu) * 0x1p-24f;
         return sign != 0 ? -subnormal : subnormal;

@@ -122,14 +122,26 @@ void put_weight_gradient(expected_row& dw, const wide_row& dy, const wide_row& x
     }
 }
 
+/// In double the kernel brings the largest of either factor near one: where those are apart, products may be lost.
+bool products_remain(const wide_row& f, const wide_row& dy, const wide_row& a, const computation& how)
+{
+    const auto largest = [](const wide_row& x) {
+        wide most = 0;
+        for (const wide e : x) most = std::max(most, std::abs(e));
+        return most;
+    };
+    return !how.of_doubles || largest(a) >= 0x1p-950L * largest(f) * largest(dy);
+}
+
 oracle norm_vjp(weights kind)
 {
     return {.row =
                 [kind](const rows_in& in, rows_out& out, const computation& how) {
                     const auto& x = in[0];
-                    const auto a = times(in[2], factors_of(in, kind));
+                    const auto f = factors_of(in, kind);
+                    const auto a = times(in[2], f);
                     const auto dx = jacobian(x, a);
-                    const wide size = largest_term(x, a);
+                    const wide size = products_remain(f, in[2], a, how) ? largest_term(x, a) : unknown;
                     for (std::size_t j = 0; j < x.size(); ++j) put(out[0], j, dx[j], size);
                     if (out.size() > 1) put_weight_gradient(out[1], in[2], reference::normalized(x, eps), how);
                 },
@@ -182,10 +194,11 @@ oracle add_norm_vjp(wide scale)
                     const auto& h = in[0];
                     const auto a = times(in[3], in[1]);
                     const auto through_norm = jacobian(h, a);
+                    const bool remain = products_remain(in[1], in[3], a, how);
                     const wide most = largest_term(h, a);
                     for (std::size_t j = 0; j < h.size(); ++j) {
                         const wide sum = in[2][j] + through_norm[j];
-                        const wide size = std::max(most, std::abs(sum));
+                        const wide size = remain ? std::max(most, std::abs(sum)) : unknown;
                         put(out[0], j, sum, size);
                         put(out[1], j, scale * sum, scale * size);
                         out[0].terms[j] = out[1].terms[j] = std::abs(in[2][j]) + most;

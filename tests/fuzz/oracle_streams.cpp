@@ -298,10 +298,13 @@ void add_gates(table& all)
                              },
                              of_slope + 4, of_slope + 4};
     // half a unit of y, and one of 2 sigmoid(m) f in float, two and a half in double
-    all["gated_write"] = {[](const rows_in& in, rows_out& out, const computation&) {
+    all["gated_write"] = {[](const rows_in& in, rows_out& out, const computation& how) {
                               for (std::size_t c = 0; c < streams; ++c) {
                                   add_term(out[0], c, 1, row_of(in[0], c));
                                   add_term(out[0], c, 2 * reference::sigmoid(in[2][c]), in[1]);
+                                  // the gate is a normal number
+                                  if (how.of_doubles && in[2][c] < -700)
+                                      out[0].size = wide_row(out[0].size.size(), unknown);
                               }
                           },
                           1.5, 3};

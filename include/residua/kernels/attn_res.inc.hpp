@@ -55,16 +55,15 @@ struct weighted_rows {
     }
 };
 
-/// The scores of rows `first` on, as many as are kept. They are not computed again where all rows are.
+/// The scores of rows `first` on, as many as are kept: zero without columns. They are not computed again where all rows are.
 inline void read_scores(double* scores, const attn_operands& a, std::size_t first, bool again)
 {
     if (again && a.count <= rows_kept) return;
-    for (std::size_t i = 0; i < a.kept_from(first); ++i) scores[i] = score_of(a, first + i).s;
+    for (std::size_t i = 0; i < a.kept_from(first); ++i) scores[i] = a.columns == 0 ? 0 : score_of(a, first + i).s;
 }
 
 inline void attn_res(std::size_t count, std::size_t columns, output h, output p, input k, input q, double eps)
 {
-    if (columns == 0) return;
     const attn_operands a{count, columns, k, q, eps};
     double scores[rows_kept];
     double most = -__builtin_inf();

@@ -8,10 +8,11 @@ RESIDUA_LANE_INLINE V relu(V x)
 {
     return max(zero<V>(), x);
 }
+// A sum makes a NaN quiet.
 template <class V>
 RESIDUA_LANE_INLINE V convert(V x)
 {
-    return x;
+    return select(x == x, x, x + x);
 }
 template <accuracy A, class V>
 RESIDUA_LANE_INLINE V gelu(V x)

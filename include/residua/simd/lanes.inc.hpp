@@ -241,7 +241,7 @@ RESIDUA_LANE_INLINE V ldexp(V v, V n)
 
 // --- storage types ---------------------------------------------------------------------------------------------
 
-/// bfloat16 to float: exact.
+/// bfloat16 to float: exact; a NaN becomes quiet in the first operation on it.
 template <class V>
 RESIDUA_LANE_INLINE V from_bfloat16(bits_of<V> h)
 {
@@ -267,7 +267,7 @@ RESIDUA_LANE_INLINE bits_of<V> to_bfloat16(V v)
     return shift_right<16>(bfloat16_in_upper_half(v));
 }
 
-/// float16 to float: exact.
+/// float16 to float: exact; a NaN becomes quiet.
 template <class V>
 RESIDUA_LANE_INLINE V from_float16(bits_of<V> h)
 {
@@ -278,7 +278,9 @@ RESIDUA_LANE_INLINE V from_float16(bits_of<V> h)
     const V normal = from_bits(magnitude + U::broadcast(112u << 23));
     const V smallest = V::broadcast(0x1p-14f);
     const V subnormal = from_bits(magnitude + to_bits(smallest)) - smallest;
-    const V special = from_bits(magnitude | U::broadcast(0x7f800000u));
+    const U infinity = U::broadcast(0x7f800000u);
+    const U quiet = U::broadcast(0x7fc00000u);
+    const V special = select(V::broadcast(0x1p-96f) < field, from_bits(magnitude | quiet), from_bits(infinity));
     const V finite = select(field < V::broadcast(0x1p-126f), subnormal, normal);
     return from_bits(to_bits(select(field < V::broadcast(0x1p-96f), finite, special)) | sign);
 }
