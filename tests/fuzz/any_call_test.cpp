@@ -183,6 +183,21 @@ TEST(found_in_double, softmax_gradient_of_a_large_dy)
     EXPECT_LE(ulp::error(dx[0], wide(y[0]) * (wide(dy[0]) - 0x1p1010L)), 4);
 }
 
+// A gate far below zero is computed in parts, whose sum was +0 of a product of -0.
+TEST(found_in_double, the_sign_of_zero_times_a_nearly_closed_gate)
+{
+    for (const double z : {-1.0, -700.0, -1e4, -1e300, -std::numeric_limits<double>::infinity()}) {
+        for (const double zero : {0.0, -0.0}) {
+            const std::vector<double> x{zero}, gate{z};
+            std::vector<double> y(1);
+            api::sigmoid_gate(y, x, gate);
+            EXPECT_TRUE(ulp::all_same_bits(y, x)) << z;
+            api::swiglu(y, gate, x);
+            EXPECT_TRUE(ulp::all_same_bits(y, std::vector<double>{-zero})) << z;
+        }
+    }
+}
+
 // The power of two that keeps x act(z) in range was that of the largest x times the largest z, wherever they are.
 TEST(found_in_double, gated_norm_of_large_numbers)
 {

@@ -69,7 +69,8 @@ RESIDUA_LANE_INLINE V in_parts(V x, V tail, V a, V b, V b_low)
     const V product_low = fma(a_parts.m, (b_low / b) * b_parts.m, fma(a_parts.m, b_parts.m, -product));
     const V rest = fma(product, low, finite_tail(product_low) * hi);
     const V n = (a_parts.n + b_parts.n) + select(far, e.n, zero<V>());
-    return value(scaled<V>{fma(product, hi, finite_tail(rest)), n});
+    // a product of -0 stays so
+    return value(scaled<V>{copysign(fma(product, hi, finite_tail(rest)), product), n});
 }
 
 /// Whether the quotient is right: x is not below the reach of `logistic_divisor`, and the product in the numerator is finite;
