@@ -142,7 +142,20 @@ TEST_F(contract, every_norm_checks_its_operands)
         EXPECT_BROKEN(residua::layer_norm(y, x, w, no_bias, {.eps = bad}), "eps");
         EXPECT_BROKEN(residua::layer_norm_vjp(y, x, w, x, {.eps = bad}), "eps");
         EXPECT_BROKEN(residua::layer_norm_jvp(y, x, w, x, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, x, w, {.eps = bad}), "eps");
+        EXPECT_BROKEN(residua::layer_norm_jvp(y, x, w, x, w, w, {.eps = bad}), "eps");
     }
+    EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, x, shorter, {.eps = 0.0F}), "tw");
+    EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, x, rows(p, 2, 8), {.eps = 0.0F}), "tw");
+    EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, x, y, {.eps = 0.0F}), "overlap");
+    EXPECT_BROKEN(residua::rms_norm_apply_jvp(y, x, w, x, shorter, one, product, 8, {.eps = 0.0F}), "tw");
+    EXPECT_BROKEN(residua::add_rms_norm_jvp(y, dz, h, w, x, shorter, {.eps = 0.0F}), "tw");
+    EXPECT_BROKEN(residua::add_rms_norm_jvp(y, dz, h, w, x, dz, {.eps = 0.0F}), "overlap");
+    EXPECT_BROKEN(residua::gated_rms_norm_jvp(y, x, z, w, x, x, shorter, {.eps = 0.0F}), "tw");
+    EXPECT_BROKEN(residua::layer_norm_jvp(y, x, w, x, shorter, {.eps = 0.0F}), "tw");
+    EXPECT_BROKEN(residua::layer_norm_jvp(y, x, w, x, shorter, w, {.eps = 0.0F}), "tw and tb");
+    EXPECT_BROKEN(residua::layer_norm_jvp(y, x, no_weight, x, no_weight, shorter, {.eps = 0.0F}), "tw and tb");
+    EXPECT_BROKEN(residua::layer_norm_jvp(y, x, w, x, no_weight, y, {.eps = 0.0F}), "overlap");
     EXPECT_BROKEN(residua::rms_norm_jvp(y, x, w, shorter, {.eps = 0.0F}), "shape");
     EXPECT_BROKEN(residua::rms_norm_apply(shorter, x, w, one, 8, {.eps = 0.0F}), "shape");
     EXPECT_BROKEN(residua::rms_norm_apply(y, x, w, two, 8, {.eps = 0.0F}), "sums");

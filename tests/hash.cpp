@@ -525,6 +525,9 @@ void hash_norms()
     });
     each("rms_norm_jvp",
          [](auto& o) { api::rms_norm_jvp(o.out(), o.x(), zero_centered(o.w), o.v(), {.eps = o.eps}); });
+    each("rms_norm_jvp_along_weight", [](auto& o) {
+        api::rms_norm_jvp(o.out(), o.x(), zero_centered(o.w), o.v(), o.v().row(0), {.eps = o.eps});
+    });
     each("split_rms_norm", [](auto& o) {
         const residua::square_sum parts[] = {api::sum_of_squares(o.x().row(0)), api::sum_of_squares(o.v().row(0)),
                                              api::sum_of_squares(o.w)};
@@ -553,6 +556,13 @@ void hash_norms()
         const auto sum = api::rms_norm_jvp_sum(x, tx, all, o.columns, {.eps = o.eps});
         api::rms_norm_apply_jvp(o.out().row(0), x, o.w, tx, all, sum, o.columns, {.eps = o.eps});
     });
+    each("split_rms_norm_jvp_along_weight", [](auto& o) {
+        const auto x = o.x().row(0);
+        const auto tx = o.v().row(0);
+        const auto all = api::sum_of_squares(x);
+        const auto sum = api::rms_norm_jvp_sum(x, tx, all, o.columns, {.eps = o.eps});
+        api::rms_norm_apply_jvp(o.out().row(0), x, o.w, tx, x, all, sum, o.columns, {.eps = o.eps});
+    });
     for (const auto which : {residua::norm_of::stored, residua::norm_of::exact}) {
         each(which == residua::norm_of::stored ? "add_rms_norm" : "add_rms_norm_of_exact", [which](auto& o) {
             api::add_rms_norm(o.out(), o.second(), o.x(), o.w, {.eps = o.eps, .scale = 0.75, .norm_of = which});
@@ -564,6 +574,9 @@ void hash_norms()
     each("add_rms_norm_jvp", [](auto& o) {
         api::add_rms_norm_jvp(o.out(), o.second(), o.x(), o.w, o.v(), {.eps = o.eps, .scale = 0.75});
     });
+    each("add_rms_norm_jvp_along_weight", [](auto& o) {
+        api::add_rms_norm_jvp(o.out(), o.second(), o.x(), o.w, o.v(), o.x().row(0), {.eps = o.eps, .scale = 0.75});
+    });
     for (int how = 0; how < 4; ++how) {
         const auto gate = how % 2 == 0 ? residua::norm_gate::silu : residua::norm_gate::sigmoid;
         const auto order = how < 2 ? residua::gate_order::norm_first : residua::gate_order::gate_first;
@@ -572,12 +585,21 @@ void hash_norms()
         each("gated_rms_norm_" + name + first, [gate, order](auto& o) {
             api::gated_rms_norm(o.out(), o.x(), o.v(), o.w, {.eps = o.eps, .gate = gate, .order = order});
         });
+        each("gated_rms_norm_" + name + first + "_before_weight", [gate, order](auto& o) {
+            api::gated_rms_norm(
+                o.out(), o.x(), o.v(), o.w,
+                {.eps = o.eps, .gate = gate, .order = order, .rounding = residua::norm_rounding::before_weight});
+        });
         each("gated_rms_norm_" + name + first + "_vjp", [gate, order](auto& o) {
             api::gated_rms_norm_vjp(o.out(), o.second(), o.dw, o.x(), o.v(), o.w, o.v(),
                                     {.eps = o.eps, .gate = gate, .order = order});
         });
         each("gated_rms_norm_" + name + first + "_jvp", [gate, order](auto& o) {
             api::gated_rms_norm_jvp(o.out(), o.x(), o.v(), o.w, o.v(), o.x(),
+                                    {.eps = o.eps, .gate = gate, .order = order});
+        });
+        each("gated_rms_norm_" + name + first + "_jvp_along_weight", [gate, order](auto& o) {
+            api::gated_rms_norm_jvp(o.out(), o.x(), o.v(), o.w, o.v(), o.x(), o.v().row(0),
                                     {.eps = o.eps, .gate = gate, .order = order});
         });
     }
@@ -588,6 +610,11 @@ void hash_norms()
         api::layer_norm_vjp(o.out(), o.dw, o.db, o.x(), zero_centered(o.w), o.v(), {.eps = o.eps});
     });
     each("layer_norm_jvp", [](auto& o) { api::layer_norm_jvp(o.out(), o.x(), o.w, o.v(), {.eps = o.eps}); });
+    each("layer_norm_jvp_along_weight", [](auto& o) {
+        api::layer_norm_jvp(o.out(), o.x(), zero_centered(o.w), o.v(), o.v().row(0), {.eps = o.eps});
+    });
+    each("layer_norm_jvp_along_weight_and_bias",
+         [](auto& o) { api::layer_norm_jvp(o.out(), o.x(), o.w, o.v(), o.v().row(0), o.w, {.eps = o.eps}); });
 }
 
 template <class T>

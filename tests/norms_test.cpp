@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -246,6 +248,9 @@ TEST(formulas_of_norms, are_derivatives)
         const wide_row zeros(n, 0);
         const auto normed = [&](const wide_row& v) { return layer_norm(v, f, b, eps); };
         expect_near(along(normed, x, tx), times(jacobian(centered(x), centered(tx), eps), f));
+        expect_near(along([&](const wide_row& v) { return layer_norm(x, v, b, eps); }, f, tz),
+                    layer_norm(x, tz, zeros, eps));
+        expect_near(along([&](const wide_row& v) { return layer_norm(x, f, v, eps); }, b, tz), tz);
         const wide_row dx = jacobian(centered(x), centered(times(dy, f)), eps);
         EXPECT_NEAR(static_cast<double>(reference::dot(dx, tx)),
                     static_cast<double>(reference::dot(dy, along(normed, x, tx))), 1e-9);
@@ -255,6 +260,7 @@ TEST(formulas_of_norms, are_derivatives)
                 const auto of_z = along([&](const wide_row& v) { return gated(x, v, f, eps, g, order); }, z, tz);
                 const auto of_f = along([&](const wide_row& v) { return gated(x, z, v, eps, g, order); }, f, b);
                 expect_near(plus(of_x, of_z), gated_jvp(x, z, f, tx, tz, eps, g, order).value);
+                expect_near(of_f, gated(x, z, b, eps, g, order));
                 const auto back = gated_vjp(x, z, f, dy, eps, g, order);
                 expect_near({reference::dot(dy, of_x), reference::dot(dy, of_z), reference::dot(dy, of_f)},
                             {reference::dot(back.dx, tx), reference::dot(back.dz, tz), reference::dot(back.dw, b)});
@@ -541,6 +547,224 @@ TYPED_TEST(norms, rms_norm_jvp_and_vjp_are_their_formulas)
     of_weight.expect_within(4, "rms_norm_vjp, dw of one row", "ulp of double");
 }
 
+/// The sum of both, with that of their sizes.
+sized plus(const sized& t, const wide_row& more)
+{
+    wide_row size;
+    for (std::size_t j = 0; j < more.size(); ++j) size.push_back(std::abs(t.size[j]) + std::abs(more[j]));
+    return {plus(t.value, more), size};
+}
+
+TYPED_TEST(norms, derivatives_along_the_weight_are_their_formulas)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{38};
+    precision::worst<S> of_norm, of_layer, of_sum, of_gated;
+    for (const auto n : some_lengths()) {
+        const auto any = [&] { return precision::row<S>(random, n); };
+        const auto x = any(), z = any(), w = any(), tx = any(), tz = any(), tw = any(), tb = any(), th = any();
+        const wide_row ones(n, 1);
+        const wide_row zeros(n, 0);
+        for (const kind k : {kind::plain, kind::zero_centered}) {
+            for (const T eps : {T(0), T(0.1)}) {
+                const auto f = factors<double>(k, w);
+                const auto see = [&](precision::worst<S>& seen, const std::vector<S>& got, const sized& right) {
+                    for (std::size_t j = 0; j < n; ++j) {
+                        seen.see(precision::error_in_double(got[j], right.value[j], right.size[j]), value(x[j]),
+                                 wide(n));
+                    }
+                };
+                const auto of_x = [&](const wide_row& row, const wide_row& t) {
+                    return sized{times(jacobian(row, t, wide(eps)), f),
+                                 times(f, root_of(row, wide(eps)) * largest(t))};
+                };
+                const auto with_stored_weight = [&](auto&& call) {
+                    if (k == kind::plain) call(w);
+                    if (k == kind::zero_centered) call(api::zero_centered(w));
+                };
+                const auto xh_tw = times(reference::normalized(widen(x), wide(eps)), widen(tw));
+                std::vector<S> t(n);
+                with_stored_weight([&](const auto& weight) {
+                    api::rms_norm_jvp(t, x, weight, tx, tw, {.eps = eps});
+                    see(of_norm, t, plus(of_x(widen(x), widen(tx)), xh_tw));
+
+                    const auto squares = api::sum_of_squares(std::vector<double>(x.begin(), x.end()));
+                    const auto products = api::rms_norm_jvp_sum(x, tx, squares, n, {.eps = eps});
+                    std::vector<S> split(n);
+                    api::rms_norm_apply_jvp(split, x, weight, tx, tw, squares, products, n, {.eps = eps});
+                    EXPECT_TRUE(precision::all_same_bits(split, t)) << "of one part";
+
+                    const T scale = T(0.3);
+                    auto tresidual = th;
+                    api::add_rms_norm_jvp(t, tresidual, x, weight, tx, tw, {.eps = eps, .scale = scale});
+                    const auto sum = plus(widen(th), times(widen(tx), wide(scale)));
+                    see(of_sum, t, plus(of_x(widen(x), sum), xh_tw));
+                    see(of_sum, tresidual, {sum, sum});
+
+                    for (const auto g : {norm_gate::silu, norm_gate::sigmoid}) {
+                        for (const auto o : {gate_order::norm_first, gate_order::gate_first}) {
+                            api::gated_rms_norm_jvp(t, x, z, weight, tx, tz, tw,
+                                                    {.eps = eps, .gate = g, .order = o});
+                            const auto along_w = gated(widen(x), widen(z), widen(tw), wide(eps), g, o);
+                            see(of_gated, t,
+                                plus(gated_jvp(widen(x), widen(z), f, widen(tx), widen(tz), wide(eps), g, o),
+                                     along_w));
+                        }
+                    }
+                });
+                if (n == 1 && eps == 0) continue;  // nothing is left of such a row minus its mean
+                const auto c = centered(widen(x));
+                sized of_c = of_x(c, centered(widen(tx)));
+                of_c.size = times(f, root_of(c, wide(eps)) * largest(widen(tx)));
+                const auto xh_tw_of_c = layer_norm(widen(x), widen(tw), zeros, wide(eps));
+                // x - mean is right to the last place of the row's size, and so xh to that of 1
+                sized of_both = plus(of_c, xh_tw_of_c);
+                of_both.size = plus(plus(of_c, xh_tw_of_c), widen(tw)).size;
+                with_stored_weight([&](const auto& weight) {
+                    api::layer_norm_jvp(t, x, weight, tx, tw, {.eps = eps});
+                    see(of_layer, t, of_both);
+                    api::layer_norm_jvp(t, x, weight, tx, tw, tb, {.eps = eps});
+                    see(of_layer, t, plus(of_both, widen(tb)));
+                    api::layer_norm_jvp(t, x, weight, tx, api::no_weight, tb, {.eps = eps});
+                    see(of_layer, t, plus(of_c, widen(tb)));
+                });
+            }
+        }
+        const auto c = centered(widen(x));
+        const wide_row exact = plus(jacobian(c, centered(widen(tx)), wide(T(0.1))), widen(tb));
+        std::vector<S> t(n);
+        api::layer_norm_jvp(t, x, api::no_weight, tx, api::no_weight, tb, {.eps = T(0.1)});
+        for (std::size_t j = 0; j < n; ++j) {
+            const wide size = root_of(c, wide(T(0.1))) * largest(widen(tx)) + std::abs(value(tb[j]));
+            of_layer.see(precision::error_in_double(t[j], exact[j], size), value(x[j]), wide(n));
+        }
+    }
+    of_norm.expect_within(4, "rms_norm_jvp_along_the_weight");
+    of_sum.expect_within(4, "add_rms_norm_jvp_along_the_weight");
+    of_gated.expect_within(8, "gated_rms_norm_jvp_along_the_weight");
+    of_layer.expect_within(8, "layer_norm_jvp_along_the_weight_and_the_bias");
+}
+
+TYPED_TEST(norms, derivatives_along_the_weight_over_the_whole_range)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{39};
+    precision::worst<S> seen, of_layer;
+    const int first = precision::format<S>::least + 8;
+    const int last = precision::format<S>::beyond - 1;
+    const int step = (last - first) / 9;
+    for (int of_x = first; of_x <= last; of_x += step) {
+        for (int of_tx = first; of_tx <= last; of_tx += step) {
+            for (int of_tw = first; of_tw <= last; of_tw += step) {
+                const auto x = precision::row<S>(random, 21, 0.5, 1, of_x);
+                const auto tx = precision::row<S>(random, 21, -1, 1, of_tx);
+                const auto w = precision::row<S>(random, 21);
+                const auto tw = precision::row<S>(random, 21, -1, 1, of_tw);
+                const T eps = of_tw % 2 == 0 ? T(0) : T(1e-6);
+                const auto along_x = times(jacobian(widen(x), widen(tx), wide(eps)), widen(w));
+                const auto xh = reference::normalized(widen(x), wide(eps));
+                const wide most = largest_term_of_jacobian(widen(x), widen(tx), wide(eps));
+                std::vector<S> t(x.size());
+                api::rms_norm_jvp(t, x, w, tx, tw, {.eps = eps});
+                for (std::size_t j = 0; j < x.size(); ++j) {
+                    // of double: that part is a number, and no bit of xh is lost
+                    if (std::abs(along_x[j]) > 0x1p1023L || std::abs(xh[j]) < 0x1p-1022L) continue;
+                    const wide term = xh[j] * value(tw[j]);
+                    seen.see(precision::error_in_double(t[j], along_x[j] + term,
+                                                        most * std::abs(value(w[j])) + std::abs(term)),
+                             value(x[j]), value(tw[j]));
+                }
+                if constexpr (std::is_same_v<S, double>) continue;  // there the products may leave the range
+                const auto c = centered(widen(x));
+                const auto of_c = times(jacobian(c, centered(widen(tx)), wide(eps)), widen(w));
+                const auto ch = times(c, root_of(c, wide(eps)));
+                const wide most_of_c = root_of(c, wide(eps)) * largest(widen(tx));
+                api::layer_norm_jvp(t, x, w, tx, tw, tx, {.eps = eps});
+                for (std::size_t j = 0; j < x.size(); ++j) {
+                    const wide term = ch[j] * value(tw[j]);
+                    of_layer.see(precision::error_in_double(t[j], of_c[j] + term + value(tx[j]),
+                                                            most_of_c * std::abs(value(w[j])) + std::abs(term)
+                                                                + std::abs(value(tw[j])) + std::abs(value(tx[j]))),
+                                 value(x[j]), value(tw[j]));
+                }
+            }
+        }
+    }
+    seen.expect_within(4, "rms_norm_jvp_along_the_weight_over_the_range");
+    of_layer.expect_within(8, "layer_norm_jvp_along_the_weight_over_the_range");
+}
+
+TYPED_TEST(norms, a_tangent_of_the_weight_lies_anywhere_and_changes_only_its_own_share)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{40};
+    const std::size_t count = 3;
+    const T eps = T(0.1);
+    for (const std::size_t n : {1U, 7U, 33U, 600U}) {
+        const auto x = precision::row<S>(random, count * n), tx = precision::row<S>(random, count * n);
+        const auto w = precision::row<S>(random, n), tw = precision::row<S>(random, n);
+        const auto view = [&](auto& v) { return api::rows{v.data(), count, n}; };
+        std::vector<S> apart(count * n), over_tx = tx, over_x = x, one_by_one(count * n);
+        api::layer_norm_jvp(view(apart), view(x), w, view(tx), tw, tw, {.eps = eps});
+        memory::strided<S> in(x, count, n, n + 3), out(count, n, n + 5), along(tx, count, n, n + 1);
+        api::layer_norm_jvp(out.view(), in.view(), w, along.view(), tw, tw, {.eps = eps});
+        EXPECT_TRUE(precision::all_same_bits(out.packed(), apart) && out.gaps_untouched());
+        api::layer_norm_jvp(view(over_tx), view(x), w, view(over_tx), tw, tw, {.eps = eps});
+        api::layer_norm_jvp(view(over_x), view(over_x), w, view(tx), tw, tw, {.eps = eps});
+        EXPECT_TRUE(precision::all_same_bits(over_tx, apart) && precision::all_same_bits(over_x, apart));
+        for (std::size_t i = 0; i < count; ++i) {
+            api::layer_norm_jvp(view(one_by_one).row(i), view(x).row(i), w, view(tx).row(i), tw, tw, {.eps = eps});
+        }
+        EXPECT_TRUE(precision::all_same_bits(one_by_one, apart));
+
+        // one that stands still, and one of infinite speed in one channel
+        std::vector<S> still(n, static_cast<S>(0.0F)), with(n), without(n);
+        const auto row = api::rows<const S>{x.data(), 1, n}, t = api::rows<const S>{tx.data(), 1, n};
+        api::rms_norm_jvp(with, row, w, t, still, {.eps = eps});
+        api::rms_norm_jvp(without, row, w, t, {.eps = eps});
+        for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(value(with[j]), value(without[j]));
+        still[n / 2] = static_cast<S>(nan<S>);
+        api::rms_norm_jvp(with, row, w, t, still, {.eps = eps});
+        for (std::size_t j = 0; j < n; ++j) EXPECT_EQ(std::isnan(value(with[j])), j == n / 2);
+    }
+    // neither rows nor columns
+    const std::vector<S> w(5, static_cast<S>(1.0F));
+    const api::rows<S> no_columns{nullptr, 4, 0};
+    const api::rows<S> no_rows{nullptr, 0, 5};
+    const api::rows<S> nothing{nullptr, 1, 0};
+    api::rms_norm_jvp(no_columns, no_columns, nothing, no_columns, nothing, {.eps = eps});
+    api::rms_norm_jvp(no_rows, no_rows, w, no_rows, w, {.eps = eps});
+    api::layer_norm_jvp(no_columns, no_columns, nothing, no_columns, nothing, nothing, {.eps = eps});
+    api::layer_norm_jvp(no_rows, no_rows, w, no_rows, w, w, {.eps = eps});
+    api::gated_rms_norm_jvp(no_rows, no_rows, no_rows, w, no_rows, no_rows, w, {.eps = eps});
+    api::add_rms_norm_jvp(no_rows, no_rows, no_rows, w, no_rows, w, {.eps = eps});
+}
+
+/// A derivative along the weight is asked for in one way: of a weight that is there, by plain rows.
+template <class W, class TW>
+concept has_jvp_along_weight =
+    requires(std::vector<float> v, const W& w, const TW& tw) { api::rms_norm_jvp(v, v, w, v, tw, {.eps = 1e-6F}); };
+template <class W, class TW>
+concept has_layer_norm_jvp_along_both = requires(std::vector<float> v, const W& w, const TW& tw) {
+    api::layer_norm_jvp(v, v, w, v, tw, v, {.eps = 1e-6F});
+};
+using plain_weight = std::vector<float>;
+using centered_weight = decltype(api::zero_centered(plain_weight{}));
+using no_weight = std::remove_const_t<decltype(api::no_weight)>;
+static_assert(has_jvp_along_weight<plain_weight, plain_weight>);
+static_assert(has_jvp_along_weight<centered_weight, plain_weight>);
+static_assert(!has_jvp_along_weight<centered_weight, centered_weight>);
+static_assert(!has_jvp_along_weight<plain_weight, no_weight>);
+static_assert(!has_jvp_along_weight<no_weight, plain_weight>);
+static_assert(has_layer_norm_jvp_along_both<centered_weight, plain_weight>);
+static_assert(has_layer_norm_jvp_along_both<centered_weight, no_weight>);
+static_assert(has_layer_norm_jvp_along_both<no_weight, no_weight>);
+static_assert(!has_layer_norm_jvp_along_both<no_weight, plain_weight>);
+static_assert(!has_layer_norm_jvp_along_both<centered_weight, centered_weight>);
+
 // ooples/AiDotNet#695, NVIDIA/TransformerEngine#67: the derivative of the root is left out; w stands for 1 + w.
 TYPED_TEST(norms, G1_G3_the_term_of_the_root_and_the_zero_centered_weight)
 {
@@ -667,6 +891,97 @@ TYPED_TEST(norms, vjp_and_jvp_are_adjoint)
                                   "add_rms_norm");
             });
         }
+    }
+}
+
+TYPED_TEST(norms, vjp_and_jvp_are_adjoint_along_the_weight_and_the_bias_too)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{41};
+    const T eps = T(0.5);
+    const std::size_t count = 3;
+    for (const std::size_t n : {1U, 2U, 16U, 61U, 530U}) {
+        const auto any = [&] { return precision::row<S>(random, count * n); };
+        const auto x = any(), z = any(), u = any(), v = any(), v2 = any(), u2 = any();
+        const auto w = precision::row<S>(random, n), tw = precision::row<S>(random, n),
+                   tb = precision::row<S>(random, n);
+        std::vector<S> back(count * n), back2(count * n), ahead(count * n);
+        // the sums over the rows, to more places than what is compared has
+        std::vector<double> dw(n), db(n);
+        const auto view = [&](auto& of) { return api::rows{of.data(), count, n}; };
+        const auto joined = [](std::initializer_list<wide_row> all) {
+            wide_row one;
+            for (const auto& each : all) one.insert(one.end(), each.begin(), each.end());
+            return one;
+        };
+        const auto see = [&](const auto& weight) {
+            api::rms_norm_vjp(view(back), dw, view(x), weight, view(u), {.eps = eps});
+            api::rms_norm_jvp(view(ahead), view(x), weight, view(v), tw, {.eps = eps});
+            expect_adjoint<S>(joined({widen(back), widen(dw)}), joined({widen(v), widen(tw)}), widen(u),
+                              widen(ahead), "rms_norm");
+            api::layer_norm_vjp(view(back), dw, view(x), weight, view(u), {.eps = eps});
+            api::layer_norm_jvp(view(ahead), view(x), weight, view(v), tw, {.eps = eps});
+            expect_adjoint<S>(joined({widen(back), widen(dw)}), joined({widen(v), widen(tw)}), widen(u),
+                              widen(ahead), "layer_norm without a bias");
+            api::layer_norm_vjp(view(back), dw, db, view(x), weight, view(u), {.eps = eps});
+            api::layer_norm_jvp(view(ahead), view(x), weight, view(v), tw, tb, {.eps = eps});
+            expect_adjoint<S>(joined({widen(back), widen(dw), widen(db)}), joined({widen(v), widen(tw), widen(tb)}),
+                              widen(u), widen(ahead), "layer_norm");
+            for (const auto g : {norm_gate::silu, norm_gate::sigmoid}) {
+                for (const auto o : {gate_order::norm_first, gate_order::gate_first}) {
+                    api::gated_rms_norm_vjp(view(back), view(back2), dw, view(x), view(z), weight, view(u),
+                                            {.eps = eps, .gate = g, .order = o});
+                    api::gated_rms_norm_jvp(view(ahead), view(x), view(z), weight, view(v), view(v2), tw,
+                                            {.eps = eps, .gate = g, .order = o});
+                    expect_adjoint<S>(joined({widen(back), widen(back2), widen(dw)}),
+                                      joined({widen(v), widen(v2), widen(tw)}), widen(u), widen(ahead),
+                                      "gated_rms_norm");
+                }
+            }
+            auto tresidual = v2;
+            api::add_rms_norm_vjp(view(back2), view(back), dw, view(x), weight, view(u2), view(u),
+                                  {.eps = eps, .scale = T(0.5)});
+            api::add_rms_norm_jvp(view(ahead), view(tresidual), view(x), weight, view(v), tw,
+                                  {.eps = eps, .scale = T(0.5)});
+            expect_adjoint<S>(joined({widen(back), widen(back2), widen(dw)}),
+                              joined({widen(v), widen(v2), widen(tw)}), joined({widen(u), widen(u2)}),
+                              joined({widen(ahead), widen(tresidual)}), "add_rms_norm");
+        };
+        see(w);
+        see(api::zero_centered(w));
+        api::layer_norm_vjp(view(back), dw, db, view(x), api::no_weight, view(u), {.eps = eps});
+        api::layer_norm_jvp(view(ahead), view(x), api::no_weight, view(v), api::no_weight, tb, {.eps = eps});
+        expect_adjoint<S>(joined({widen(back), widen(db)}), joined({widen(v), widen(tb)}), widen(u), widen(ahead),
+                          "layer_norm with a bias alone");
+
+        // a row of two owners: each has its part of dw and of tw
+        if (n < 2) continue;
+        const auto part = [n](const std::vector<S>& of, std::size_t i) {
+            const std::size_t half = n / 2;
+            return std::span<const S>{of.data(), n}.subspan(i * half, i == 0 ? half : n - half);
+        };
+        std::vector<api::square_sum> squares;
+        std::vector<api::product_sum> of_u, of_v;
+        for (const std::size_t i : {0U, 1U}) squares.push_back(api::sum_of_squares(part(x, i)));
+        const auto all = api::combine(squares);
+        for (const std::size_t i : {0U, 1U}) {
+            of_u.push_back(api::rms_norm_vjp_sum(part(x, i), part(w, i), part(u, i), all, n, {.eps = eps}));
+            of_v.push_back(api::rms_norm_jvp_sum(part(x, i), part(v, i), all, n, {.eps = eps}));
+        }
+        std::vector<S> dx(n), t(n);
+        for (const std::size_t i : {0U, 1U}) {
+            const std::size_t at = i * (n / 2), size = part(x, i).size();
+            api::rms_norm_apply_vjp(std::span{dx}.subspan(at, size), std::span{dw}.subspan(at, size), part(x, i),
+                                    part(w, i), part(u, i), all, api::combine(of_u), n, {.eps = eps});
+            api::rms_norm_apply_jvp(std::span{t}.subspan(at, size), part(x, i), part(w, i), part(v, i), part(tw, i),
+                                    all, api::combine(of_v), n, {.eps = eps});
+        }
+        const auto first_row = [n](const std::vector<S>& of) {
+            return widen(std::vector<S>(of.data(), of.data() + n));
+        };
+        expect_adjoint<S>(joined({widen(dx), widen(dw)}), joined({first_row(v), widen(tw)}), first_row(u), widen(t),
+                          "split rms_norm");
     }
 }
 
@@ -1135,6 +1450,92 @@ TYPED_TEST(norms, gated_rms_norm_over_the_whole_range)
     }
     norm_first.expect_within(norm_first_bound<S>, "gated_rms_norm, over the range");
     gate_first.expect_within(gate_first_bound<S>, "gated_rms_norm, gate first");
+}
+
+/// The type of what is stored between the weight and the gate.
+template <class M, class S, class W>
+void expect_gated_in_two_steps(reference::random& random)
+{
+    using T = arithmetic<S>;
+    for (const auto n : some_lengths()) {
+        for (const int e : {0, precision::format<S>::beyond - 3}) {
+            const auto x = precision::row<S>(random, n, -2, 2, e);
+            const auto z = precision::row<S>(random, n, -8, 8);
+            const auto w = precision::row<W>(random, n);
+            for (const kind k : kinds) {
+                if (k == kind::none && !std::is_same_v<M, S>) continue;
+                for (const auto g : gates) {
+                    std::vector<M> m(n);
+                    std::vector<S> y(n), stepwise(n);
+                    with_weight(k, w, [&](const auto& weight) {
+                        api::gated_rms_norm(y, x, z, weight,
+                                            {.eps = T(1e-6), .gate = g, .rounding = norm_rounding::before_weight});
+                        api::rms_norm(m, x, weight, {.eps = T(1e-6), .rounding = norm_rounding::before_weight});
+                    });
+                    if (g == norm_gate::silu) api::swiglu(stepwise, z, m);
+                    if (g == norm_gate::sigmoid) api::sigmoid_gate(stepwise, m, z);
+                    EXPECT_TRUE(precision::all_same_bits(y, stepwise)) << n;
+                    auto in_place = x;
+                    with_weight(k, w, [&](const auto& weight) {
+                        api::gated_rms_norm(in_place, in_place, z, weight,
+                                            {.eps = T(1e-6), .gate = g, .rounding = norm_rounding::before_weight});
+                    });
+                    EXPECT_TRUE(precision::all_same_bits(y, in_place)) << n;
+                }
+            }
+        }
+    }
+}
+
+TYPED_TEST(norms, gated_rms_norm_rounded_before_the_weight_has_the_bits_of_two_steps)
+{
+    using S = TypeParam;
+    reference::random random{42};
+    expect_gated_in_two_steps<S, S, S>(random);
+    if constexpr (sizeof(S) == 2) {
+        expect_gated_in_two_steps<float, S, float>(random);
+        using other = std::conditional_t<std::is_same_v<S, bfloat16>, float16, bfloat16>;
+        expect_gated_in_two_steps<float, S, other>(random);
+    }
+}
+
+TYPED_TEST(norms, gated_rms_norm_gate_first_rounded_before_the_weight)
+{
+    using S = TypeParam;
+    using T = arithmetic<S>;
+    reference::random random{43};
+    precision::worst<S> seen;
+    for (const auto n : some_lengths()) {
+        const auto x = precision::row<S>(random, n);
+        const auto z = precision::row<S>(random, n);
+        const auto w = precision::row<S>(random, n);
+        const T eps = T(1e-6);
+        for (const kind k : kinds) {
+            for (const auto g : gates) {
+                std::vector<S> y(n);
+                with_weight(k, w, [&](const auto& weight) {
+                    api::gated_rms_norm(y, x, z, weight,
+                                        {.eps = eps,
+                                         .gate = g,
+                                         .order = gate_order::gate_first,
+                                         .rounding = norm_rounding::before_weight});
+                });
+                const auto f = factors<double>(k, w);
+                const auto uh = reference::normalized(times(widen(x), act(g, widen(z))), wide(eps));
+                for (std::size_t j = 0; j < n; ++j) {
+                    const wide slack = std::ldexp(std::abs(uh[j]), -48);
+                    double best = infinity<double>;
+                    for (const wide normal : {uh[j] - slack, uh[j] + slack}) {
+                        const wide stored =
+                            std::is_same_v<S, double> ? uh[j] : value(static_cast<S>(static_cast<double>(normal)));
+                        best = std::min(best, precision::error_in_double(y[j], stored * f[j], stored * f[j]));
+                    }
+                    seen.see(best, value(x[j]), value(z[j]));
+                }
+            }
+        }
+    }
+    seen.expect_within(8, "gated_rms_norm_gate_first_before_the_weight");
 }
 
 TYPED_TEST(norms, gated_rms_norm_at_closed_and_open_gates)

@@ -74,17 +74,22 @@ void add_rms_norm_vjp(
     DR&& dresidual, DX&& dx, DW&& dw, const R& residual, const W& weight, const DRO& dresidual_out, const DY& dy,
     add_rms_norm_vjp_options<local::arithmetic<W, DR, DX, const R&, const DRO&, const DY&>> options);
 
-/// The derivative along tresidual and tx, at the h that was stored:
+/// The derivative along tresidual and tx, and the tangent tw of the weight as it is stored (see `rms_norm_jvp`), if there is
+/// one, at the h that was stored:
 ///
-///     tresidual += scale tx      read and written
-///     ty = J tresidual           of the sum before it is rounded
+///     tresidual += scale tx           read and written
+///     ty = J tresidual + h r tw       of the sum before it is rounded
 ///
 /// Computed in double, each result rounded once. ty may be exactly tx or `residual`; tresidual must share nothing with the
-/// others.
-/// Error of ty: half an ulp of it and 4 ulp of double of |f_j| times the largest term (see `rms_norm_jvp`).
+/// others, nor ty with the weight and tw, which have one element per column.
+/// Error of ty: half an ulp of it and 4 ulp of double of |f_j| times the largest term and |h_j r tw_j| (see `rms_norm_jvp`).
 template <writable_rows TY, writable_rows TR, readable_rows R, channel_weight W, readable_rows TX>
 void add_rms_norm_jvp(TY&& ty, TR&& tresidual, const R& residual, const W& weight, const TX& tx,
                       add_rms_norm_jvp_options<local::arithmetic<W, TY, TR, const R&, const TX&>> options);
+template <writable_rows TY, writable_rows TR, readable_rows R, stored_weight W, readable_rows TX, readable_rows TW>
+void add_rms_norm_jvp(
+    TY&& ty, TR&& tresidual, const R& residual, const W& weight, const TX& tx, const TW& tw,
+    add_rms_norm_jvp_options<local::arithmetic<W, TY, TR, const R&, const TX&, const TW&>> options);
 
 // --- implementation --------------------------------------------------------------------------------------------
 
@@ -164,27 +169,52 @@ void add_rms_norm_vjp(
                                           detail::constant_view(dresidual_out), detail::constant_view(dy), options);
 }
 
+namespace local {
+
+template <class TY, class TR, class R, class W, class TX, class TW, class T>
+void check_and_run_add_rms_norm_jvp(rows<TY> ty, rows<TR> tresidual, rows<const R> residual, const W& weight,
+                                    rows<const TX> tx, rows<const TW> tw, add_rms_norm_jvp_options<T> options)
+{
+    const auto w = local::channels(weight);
+    RESIDUA_ASSERT(detail::same_shape(ty, tresidual, residual, tx),
+                   "add_rms_norm_jvp: the operands differ in shape");
+    RESIDUA_ASSERT(w.fits(ty.columns), "add_rms_norm_jvp: the weight must have one element per column");
+    RESIDUA_ASSERT(detail::same_or_apart(ty, residual, tx), "add_rms_norm_jvp: ty overlaps an input in part");
+    RESIDUA_ASSERT(
+        detail::distinct(tresidual) && detail::apart(tresidual, residual) && detail::apart(tresidual, tx),
+        "add_rms_norm_jvp: tresidual overlaps an input or itself");
+    RESIDUA_ASSERT(detail::apart(ty, tresidual), "add_rms_norm_jvp: ty overlaps tresidual");
+    RESIDUA_ASSERT(detail::apart(ty, w.w) && detail::apart(tresidual, w.w) && detail::apart(ty, tw)
+                       && detail::apart(tresidual, tw),
+                   "add_rms_norm_jvp: an output overlaps the weight or tw");
+    RESIDUA_ASSERT(options.eps.value >= 0, "add_rms_norm_jvp: eps must be at least 0");
+    kernels::add_rms_norm_jvp(detail::shape_of(ty), detail::memory(ty), detail::memory(tresidual),
+                              detail::memory(residual), w.memory(), w.kind, detail::memory(tx), detail::memory(tw),
+                              static_cast<double>(options.eps.value), static_cast<double>(options.scale));
+}
+
+}  // namespace local
+
 template <writable_rows TY, writable_rows TR, readable_rows R, channel_weight W, readable_rows TX>
 void add_rms_norm_jvp(TY&& ty, TR&& tresidual, const R& residual, const W& weight, const TX& tx,
                       add_rms_norm_jvp_options<local::arithmetic<W, TY, TR, const R&, const TX&>> options)
 {
-    const auto out = detail::view(ty);
-    const auto stream = detail::view(tresidual);
-    const auto h = detail::constant_view(residual);
-    const auto along = detail::constant_view(tx);
-    const auto w = local::channels(weight);
-    RESIDUA_ASSERT(detail::same_shape(out, stream, h, along), "add_rms_norm_jvp: the operands differ in shape");
-    RESIDUA_ASSERT(w.fits(out.columns), "add_rms_norm_jvp: the weight must have one element per column");
-    RESIDUA_ASSERT(detail::same_or_apart(out, h, along), "add_rms_norm_jvp: ty overlaps an input in part");
-    RESIDUA_ASSERT(detail::distinct(stream) && detail::apart(stream, h) && detail::apart(stream, along),
-                   "add_rms_norm_jvp: tresidual overlaps an input or itself");
-    RESIDUA_ASSERT(detail::apart(out, stream), "add_rms_norm_jvp: ty overlaps tresidual");
-    RESIDUA_ASSERT(detail::apart(out, w.w) && detail::apart(stream, w.w),
-                   "add_rms_norm_jvp: an output overlaps the weight");
-    RESIDUA_ASSERT(options.eps.value >= 0, "add_rms_norm_jvp: eps must be at least 0");
-    kernels::add_rms_norm_jvp(detail::shape_of(out), detail::memory(out), detail::memory(stream), detail::memory(h),
-                              w.memory(), w.kind, detail::memory(along), static_cast<double>(options.eps.value),
-                              static_cast<double>(options.scale));
+    local::check_and_run_add_rms_norm_jvp(detail::view(ty), detail::view(tresidual),
+                                          detail::constant_view(residual), weight, detail::constant_view(tx),
+                                          rows<const float>{}, options);
+}
+
+template <writable_rows TY, writable_rows TR, readable_rows R, stored_weight W, readable_rows TX, readable_rows TW>
+void add_rms_norm_jvp(
+    TY&& ty, TR&& tresidual, const R& residual, const W& weight, const TX& tx, const TW& tw,
+    add_rms_norm_jvp_options<local::arithmetic<W, TY, TR, const R&, const TX&, const TW&>> options)
+{
+    const auto tangent = detail::constant_view(tw);
+    RESIDUA_ASSERT(local::one_per_column(tangent, detail::constant_view(residual)),
+                   "add_rms_norm_jvp: tw must have one element per column");
+    local::check_and_run_add_rms_norm_jvp(detail::view(ty), detail::view(tresidual),
+                                          detail::constant_view(residual), weight, detail::constant_view(tx),
+                                          tangent, options);
 }
 
 }  // namespace RESIDUA_API

@@ -5,7 +5,7 @@
 ///     gate first:  y = u r f,           u = x act(z), r = 1 / sqrt(mean(u^2) + eps)      Mamba 2
 ///
 /// f is w, 1 + w or 1, as in rms_norm.hpp. Everything is in float (double for data of double; gate first: always in
-/// double), with one rounding, at the end.
+/// double), with one rounding, at the end, unless `.rounding` asks for more.
 /// Shapes: all have the same rows and columns, each its own stride; the weight has one element per column.
 /// Errors: shapes that differ, partial overlap, eps negative or NaN: RESIDUA_ASSERT. Empty rows: nothing is done.
 /// A NaN in x makes its row NaN; a NaN in z its element, or, gate first, its row. z = -infinity closes the gate (0).
@@ -24,6 +24,7 @@ struct gated_rms_norm_options {
     required<T> eps;
     norm_gate gate = norm_gate::silu;
     gate_order order = gate_order::norm_first;
+    norm_rounding rounding = norm_rounding::once;  ///< where a y of 16 bits is rounded
 };
 
 /// The options of `gated_rms_norm_vjp`.
@@ -36,6 +37,14 @@ struct gated_rms_norm_vjp_options {
 };
 
 /// The norm. y may be exactly x or z, and is overwritten; it must share nothing with the weight.
+///
+/// With `.rounding = norm_rounding::before_weight`, x r (or u r) is rounded to the type of x and then multiplied by f; and
+/// norm first, that product m is rounded to the type of x too before the gate, if the weight is of that type or there is
+/// none. So Gated DeltaNet (Qwen3-Next) and Mamba 2 compute in eager PyTorch. Norm first, the bits are those of two steps,
+/// m kept in that type, else in float (or double):
+///
+///     rms_norm(m, x, w, {.eps = 1e-6f, .rounding = norm_rounding::before_weight});
+///     swiglu(y, z, m);        // or sigmoid_gate(y, m, z)
 ///
 /// Error, norm first: at most 5.5 ulp in float and 7.5 in double, wherever x r and x r f are normal numbers. Gate first:
 /// in float at most 0.51 ulp, for any finite x and z (with eps = 0 only where some act(z) is a normal double: z above
@@ -66,17 +75,23 @@ void gated_rms_norm_vjp(
     DX&& dx, DZ&& dz, DW&& dw, const X& x, const Z& z, const W& weight, const DY& dy,
     gated_rms_norm_vjp_options<local::arithmetic<W, DX, DZ, const X&, const Z&, const DY&>> options);
 
-/// The derivative along tx and tz:
+/// The derivative along tx and tz, and the tangent tw of the weight as it is stored (see `rms_norm_jvp`), if there is one:
 ///
-///     norm first:  ty = (J tx) act(z) + m act'(z) tz
-///     gate first:  ty = J (tx act(z) + x act'(z) tz)
+///     norm first:  ty = (J tx + x r tw) act(z) + m act'(z) tz
+///     gate first:  ty = J (tx act(z) + x act'(z) tz) + u r tw
 ///
-/// Computed in double and rounded once. ty may be exactly any of the inputs. Error: half an ulp of ty and 8 ulp of double
-/// of the largest term of the row's formula.
+/// Computed in double and rounded once. ty may be exactly any of the inputs; it must share nothing with the weight and tw,
+/// which have one element per column. Error: half an ulp of ty and 8 ulp of double of the largest term of the row's
+/// formula, of x r tw that of its element.
 template <writable_rows TY, readable_rows X, readable_rows Z, channel_weight W, readable_rows TX, readable_rows TZ>
 void gated_rms_norm_jvp(
     TY&& ty, const X& x, const Z& z, const W& weight, const TX& tx, const TZ& tz,
     gated_rms_norm_options<local::arithmetic<W, TY, const X&, const Z&, const TX&, const TZ&>> options);
+template <writable_rows TY, readable_rows X, readable_rows Z, stored_weight W, readable_rows TX, readable_rows TZ,
+          readable_rows TW>
+void gated_rms_norm_jvp(
+    TY&& ty, const X& x, const Z& z, const W& weight, const TX& tx, const TZ& tz, const TW& tw,
+    gated_rms_norm_options<local::arithmetic<W, TY, const X&, const Z&, const TX&, const TZ&, const TW&>> options);
 
 // --- implementation --------------------------------------------------------------------------------------------
 
@@ -94,7 +109,7 @@ void gated_rms_norm(Y&& y, const X& x, const Z& z, const W& weight,
     RESIDUA_ASSERT(detail::apart(out, w.w), "gated_rms_norm: y overlaps the weight");
     RESIDUA_ASSERT(options.eps.value >= 0, "gated_rms_norm: eps must be at least 0");
     kernels::gated_rms_norm(detail::shape_of(out), detail::memory(out), detail::memory(in), detail::memory(gate),
-                            w.memory(), w.kind, options.eps.value, options.gate, options.order);
+                            w.memory(), w.kind, options.eps.value, options.gate, options.order, options.rounding);
 }
 
 namespace local {
@@ -146,28 +161,49 @@ void gated_rms_norm_vjp(
                                             detail::constant_view(z), weight, detail::constant_view(dy), options);
 }
 
+namespace local {
+
+template <class TY, class X, class Z, class W, class TX, class TZ, class TW, class T>
+void check_and_run_gated_rms_norm_jvp(rows<TY> ty, rows<const X> x, rows<const Z> z, const W& weight,
+                                      rows<const TX> tx, rows<const TZ> tz, rows<const TW> tw,
+                                      gated_rms_norm_options<T> options)
+{
+    const auto w = local::channels(weight);
+    RESIDUA_ASSERT(detail::same_shape(ty, x, z, tx, tz), "gated_rms_norm_jvp: the operands differ in shape");
+    RESIDUA_ASSERT(w.fits(x.columns), "gated_rms_norm_jvp: the weight must have one element per column");
+    RESIDUA_ASSERT(detail::same_or_apart(ty, x, z, tx, tz), "gated_rms_norm_jvp: ty overlaps an input in part");
+    RESIDUA_ASSERT(detail::apart(ty, w.w) && detail::apart(ty, tw),
+                   "gated_rms_norm_jvp: ty overlaps the weight or tw");
+    RESIDUA_ASSERT(options.eps.value >= 0, "gated_rms_norm_jvp: eps must be at least 0");
+    kernels::gated_rms_norm_jvp(detail::shape_of(ty), detail::memory(ty), detail::memory(x), detail::memory(z),
+                                w.memory(), w.kind, detail::memory(tx), detail::memory(tz), detail::memory(tw),
+                                static_cast<double>(options.eps.value), options.gate, options.order);
+}
+
+}  // namespace local
+
 template <writable_rows TY, readable_rows X, readable_rows Z, channel_weight W, readable_rows TX, readable_rows TZ>
 void gated_rms_norm_jvp(
     TY&& ty, const X& x, const Z& z, const W& weight, const TX& tx, const TZ& tz,
     gated_rms_norm_options<local::arithmetic<W, TY, const X&, const Z&, const TX&, const TZ&>> options)
 {
-    const auto out = detail::view(ty);
-    const auto in = detail::constant_view(x);
-    const auto gate = detail::constant_view(z);
-    const auto along_x = detail::constant_view(tx);
-    const auto along_z = detail::constant_view(tz);
-    const auto w = local::channels(weight);
-    RESIDUA_ASSERT(detail::same_shape(out, in, gate, along_x, along_z),
-                   "gated_rms_norm_jvp: the operands differ in shape");
-    RESIDUA_ASSERT(w.fits(in.columns), "gated_rms_norm_jvp: the weight must have one element per column");
-    RESIDUA_ASSERT(detail::same_or_apart(out, in, gate, along_x, along_z),
-                   "gated_rms_norm_jvp: ty overlaps an input in part");
-    RESIDUA_ASSERT(detail::apart(out, w.w), "gated_rms_norm_jvp: ty overlaps the weight");
-    RESIDUA_ASSERT(options.eps.value >= 0, "gated_rms_norm_jvp: eps must be at least 0");
-    kernels::gated_rms_norm_jvp(detail::shape_of(out), detail::memory(out), detail::memory(in),
-                                detail::memory(gate), w.memory(), w.kind, detail::memory(along_x),
-                                detail::memory(along_z), static_cast<double>(options.eps.value), options.gate,
-                                options.order);
+    local::check_and_run_gated_rms_norm_jvp(detail::view(ty), detail::constant_view(x), detail::constant_view(z),
+                                            weight, detail::constant_view(tx), detail::constant_view(tz),
+                                            rows<const float>{}, options);
+}
+
+template <writable_rows TY, readable_rows X, readable_rows Z, stored_weight W, readable_rows TX, readable_rows TZ,
+          readable_rows TW>
+void gated_rms_norm_jvp(
+    TY&& ty, const X& x, const Z& z, const W& weight, const TX& tx, const TZ& tz, const TW& tw,
+    gated_rms_norm_options<local::arithmetic<W, TY, const X&, const Z&, const TX&, const TZ&, const TW&>> options)
+{
+    const auto tangent = detail::constant_view(tw);
+    RESIDUA_ASSERT(local::one_per_column(tangent, detail::constant_view(x)),
+                   "gated_rms_norm_jvp: tw must have one element per column");
+    local::check_and_run_gated_rms_norm_jvp(detail::view(ty), detail::constant_view(x), detail::constant_view(z),
+                                            weight, detail::constant_view(tx), detail::constant_view(tz), tangent,
+                                            options);
 }
 
 }  // namespace RESIDUA_API

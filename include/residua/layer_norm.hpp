@@ -55,6 +55,10 @@ bool bias_fits(const rows<const T>& b, std::size_t columns)
 template <class W, class B, class... R>
 using arithmetic_with_bias = detail::arithmetic_of<weight_value<W>, bias_value<B>, detail::value_of<R>...>;
 
+/// The tangent of a weight of type W, or none.
+template <class TW, class W>
+concept tangent_of = std::same_as<TW, no_weight_t> || (readable_rows<TW> && stored_weight<W>);
+
 }  // namespace local
 
 /// What `layer_norm` takes as its bias: one element per column, or `no_bias`.
@@ -91,12 +95,31 @@ template <writable_rows DX, writable_rows DW, writable_rows DB, readable_rows X,
 void layer_norm_vjp(DX&& dx, DW&& dw, DB&& db, const X& x, const W& weight, const DY& dy,
                     layer_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
 
-/// The derivative along tx: ty = f r (tx - mean(tx) - xh mean(tx xh)), computed in double and rounded once. ty may be
-/// exactly tx or x. Error: half an ulp of ty and 8 ulp of double of |f_j| times the largest term, max_j r (|tx_j| + mean|tx| +
-/// |xh_j| mean|tx xh|). Of data of double: where tx and the sums over it stay in range.
+/// The derivative along tx, or along tx and the tangents of the weight and the bias:
+///
+///     ty = f r (tx - mean(tx) - xh mean(tx xh))
+///     ty = f r (tx - mean(tx) - xh mean(tx xh)) + xh tw
+///     ty = f r (tx - mean(tx) - xh mean(tx xh)) + xh tw + tb
+///
+/// tw and tb have one element per column. tw is the tangent of the weight as it is stored (see `rms_norm_jvp`); beside a
+/// tb it may be `no_weight`: of a weight that is not there, or does not move. Computed in double and rounded once. ty may
+/// be exactly tx or x; it must share nothing with the others. Error: half an ulp of ty and 8 ulp of double of
+/// |f_j| max_k r (|tx_k| + mean|tx| + |xh_k| mean|tx xh|) + |xh_j tw_j| + |tw_j| + |tb_j|. Of data of double: where tx and the
+/// sums over it stay in range.
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void layer_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
                     layer_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options);
+template <writable_rows TY, readable_rows X, stored_weight W, readable_rows TX, readable_rows TW>
+void layer_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw,
+                    layer_norm_options<local::arithmetic<W, TY, const X&, const TX&, const TW&>> options);
+template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX, local::tangent_of<W> TW,
+          readable_rows TB>
+void layer_norm_jvp(
+    TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw, const TB& tb,
+    layer_norm_options<
+        detail::arithmetic_of<local::weight_value<W>, local::weight_value<TW>, detail::value_of<TY>,
+                              detail::value_of<const X&>, detail::value_of<const TX&>, detail::value_of<const TB&>>>
+        options);
 
 // --- implementation --------------------------------------------------------------------------------------------
 
@@ -177,21 +200,62 @@ void layer_norm_vjp(DX&& dx, DW&& dw, DB&& db, const X& x, const W& weight, cons
                                         detail::constant_view(dy), options);
 }
 
+namespace local {
+
+template <class TY, class X, class W, class TX, class TW, class TB, class T>
+void check_and_run_layer_norm_jvp(rows<TY> ty, rows<const X> x, const W& weight, rows<const TX> tx,
+                                  rows<const TW> tw, rows<const TB> tb, layer_norm_options<T> options)
+{
+    const auto w = local::channels(weight);
+    RESIDUA_ASSERT(detail::same_shape(ty, x, tx), "layer_norm_jvp: ty, x and tx differ in shape");
+    RESIDUA_ASSERT(w.fits(x.columns), "layer_norm_jvp: the weight must have one element per column");
+    RESIDUA_ASSERT(detail::same_or_apart(ty, x, tx), "layer_norm_jvp: ty overlaps an input in part");
+    RESIDUA_ASSERT(detail::apart(ty, w.w) && detail::apart(ty, tw) && detail::apart(ty, tb),
+                   "layer_norm_jvp: ty overlaps the weight, tw or tb");
+    RESIDUA_ASSERT(options.eps.value >= 0, "layer_norm_jvp: eps must be at least 0");
+    kernels::layer_norm_jvp(detail::shape_of(ty), detail::memory(ty), detail::memory(x), w.memory(), w.kind,
+                            detail::memory(tx), detail::memory(tw), detail::memory(tb),
+                            static_cast<double>(options.eps.value));
+}
+
+}  // namespace local
+
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void layer_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
                     layer_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options)
 {
-    const auto out = detail::view(ty);
-    const auto in = detail::constant_view(x);
-    const auto along = detail::constant_view(tx);
-    const auto w = local::channels(weight);
-    RESIDUA_ASSERT(detail::same_shape(out, in, along), "layer_norm_jvp: ty, x and tx differ in shape");
-    RESIDUA_ASSERT(w.fits(in.columns), "layer_norm_jvp: the weight must have one element per column");
-    RESIDUA_ASSERT(detail::same_or_apart(out, in, along), "layer_norm_jvp: ty overlaps an input in part");
-    RESIDUA_ASSERT(detail::apart(out, w.w), "layer_norm_jvp: ty overlaps the weight");
-    RESIDUA_ASSERT(options.eps.value >= 0, "layer_norm_jvp: eps must be at least 0");
-    kernels::layer_norm_jvp(detail::shape_of(out), detail::memory(out), detail::memory(in), w.memory(), w.kind,
-                            detail::memory(along), static_cast<double>(options.eps.value));
+    local::check_and_run_layer_norm_jvp(detail::view(ty), detail::constant_view(x), weight,
+                                        detail::constant_view(tx), rows<const float>{}, rows<const float>{},
+                                        options);
+}
+
+template <writable_rows TY, readable_rows X, stored_weight W, readable_rows TX, readable_rows TW>
+void layer_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw,
+                    layer_norm_options<local::arithmetic<W, TY, const X&, const TX&, const TW&>> options)
+{
+    const auto of_weight = detail::constant_view(tw);
+    RESIDUA_ASSERT(local::one_per_column(of_weight, detail::constant_view(x)),
+                   "layer_norm_jvp: tw must have one element per column");
+    local::check_and_run_layer_norm_jvp(detail::view(ty), detail::constant_view(x), weight,
+                                        detail::constant_view(tx), of_weight, rows<const float>{}, options);
+}
+
+template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX, local::tangent_of<W> TW,
+          readable_rows TB>
+void layer_norm_jvp(
+    TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw, const TB& tb,
+    layer_norm_options<
+        detail::arithmetic_of<local::weight_value<W>, local::weight_value<TW>, detail::value_of<TY>,
+                              detail::value_of<const X&>, detail::value_of<const TX&>, detail::value_of<const TB&>>>
+        options)
+{
+    const auto of_weight = local::channels(tw);
+    const auto of_bias = detail::constant_view(tb);
+    RESIDUA_ASSERT(of_weight.fits(detail::constant_view(x).columns)
+                       && local::one_per_column(of_bias, detail::constant_view(x)),
+                   "layer_norm_jvp: tw and tb must have one element per column");
+    local::check_and_run_layer_norm_jvp(detail::view(ty), detail::constant_view(x), weight,
+                                        detail::constant_view(tx), of_weight.w, of_bias, options);
 }
 
 }  // namespace RESIDUA_API

@@ -84,7 +84,7 @@ using weight_value = typename decltype(local::channels(std::declval<const W&>())
 template <class W, class... R>
 using arithmetic = detail::arithmetic_of<weight_value<W>, detail::value_of<R>...>;
 
-/// Whether a gradient summed over the rows of x fits.
+/// Whether a gradient summed over the rows of x, or the tangent of a weight, fits.
 template <class T, class X>
 bool one_per_column(const rows<T>& dw, const rows<const X>& x)
 {
@@ -96,6 +96,9 @@ bool one_per_column(const rows<T>& dw, const rows<const X>& x)
 /// What a norm takes as its weight: one element per column, zero_centered of that, or `no_weight`.
 template <class W>
 concept channel_weight = requires(const W& w) { local::channels(w); };
+/// A weight that a derivative can be taken along.
+template <class W>
+concept stored_weight = channel_weight<W> && !std::same_as<W, no_weight_t>;
 
 /// y = x r f. y may be exactly x, and is overwritten; it must share nothing with the weight.
 ///
@@ -131,12 +134,22 @@ template <writable_rows DX, writable_rows DW, readable_rows X, channel_weight W,
 void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY& dy,
                   rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);
 
-/// The derivative along tx: ty = f r (tx - xh mean(tx xh)), computed in double and rounded once. ty may be exactly tx
-/// or x. Error: half an ulp and 4 ulp of double of |f_j| times the largest term, max_j r (|tx_j| + |xh_j| mean|tx xh|); in
-/// double the latter alone.
+/// The derivative along tx, or along tx and the tangent of the weight:
+///
+///     ty = f r (tx - xh mean(tx xh))
+///     ty = f r (tx - xh mean(tx xh)) + xh tw
+///
+/// tw has one element per column, and is the tangent of the weight as it is stored: plain rows for zero_centered(w) too,
+/// since 1 + w moves as w does. Computed in double and rounded once. ty may be exactly tx or x; it must share nothing with
+/// the weight and tw. Error: half an ulp and 4 ulp of double of |f_j| times the largest term, max_j r (|tx_j| + |xh_j|
+/// mean|tx xh|), with tw of that + |xh_j tw_j|; in double the latter alone, with tw where f r (...) itself stays in range
+/// and xh_j is a normal number.
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void rms_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
                   rms_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options);
+template <writable_rows TY, readable_rows X, stored_weight W, readable_rows TX, readable_rows TW>
+void rms_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw,
+                  rms_norm_options<local::arithmetic<W, TY, const X&, const TX&, const TW&>> options);
 
 /// The root mean square of all elements of x, without eps; 0 if there is none. No overflow or underflow on the way.
 /// Error: at most 1 ulp in float, 2 ulp in double (tested, rows to 130), and half an ulp more for each row after the first.
@@ -207,21 +220,41 @@ void rms_norm_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY& dy,
                                       detail::constant_view(dy), options);
 }
 
+namespace local {
+
+template <class TY, class X, class W, class TX, class TW, class T>
+void check_and_run_rms_norm_jvp(rows<TY> ty, rows<const X> x, const W& weight, rows<const TX> tx, rows<const TW> tw,
+                                rms_norm_options<T> options)
+{
+    const auto w = local::channels(weight);
+    RESIDUA_ASSERT(detail::same_shape(ty, x, tx), "rms_norm_jvp: ty, x and tx differ in shape");
+    RESIDUA_ASSERT(w.fits(x.columns), "rms_norm_jvp: the weight must have one element per column");
+    RESIDUA_ASSERT(detail::same_or_apart(ty, x, tx), "rms_norm_jvp: ty overlaps an input in part");
+    RESIDUA_ASSERT(detail::apart(ty, w.w) && detail::apart(ty, tw), "rms_norm_jvp: ty overlaps the weight or tw");
+    RESIDUA_ASSERT(options.eps.value >= 0, "rms_norm_jvp: eps must be at least 0");
+    kernels::rms_norm_jvp(detail::shape_of(ty), detail::memory(ty), detail::memory(x), w.memory(), w.kind,
+                          detail::memory(tx), detail::memory(tw), static_cast<double>(options.eps.value));
+}
+
+}  // namespace local
+
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void rms_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx,
                   rms_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options)
 {
-    const auto out = detail::view(ty);
-    const auto in = detail::constant_view(x);
-    const auto along = detail::constant_view(tx);
-    const auto w = local::channels(weight);
-    RESIDUA_ASSERT(detail::same_shape(out, in, along), "rms_norm_jvp: ty, x and tx differ in shape");
-    RESIDUA_ASSERT(w.fits(in.columns), "rms_norm_jvp: the weight must have one element per column");
-    RESIDUA_ASSERT(detail::same_or_apart(out, in, along), "rms_norm_jvp: ty overlaps an input in part");
-    RESIDUA_ASSERT(detail::apart(out, w.w), "rms_norm_jvp: ty overlaps the weight");
-    RESIDUA_ASSERT(options.eps.value >= 0, "rms_norm_jvp: eps must be at least 0");
-    kernels::rms_norm_jvp(detail::shape_of(out), detail::memory(out), detail::memory(in), w.memory(), w.kind,
-                          detail::memory(along), static_cast<double>(options.eps.value));
+    local::check_and_run_rms_norm_jvp(detail::view(ty), detail::constant_view(x), weight, detail::constant_view(tx),
+                                      rows<const float>{}, options);
+}
+
+template <writable_rows TY, readable_rows X, stored_weight W, readable_rows TX, readable_rows TW>
+void rms_norm_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw,
+                  rms_norm_options<local::arithmetic<W, TY, const X&, const TX&, const TW&>> options)
+{
+    const auto tangent = detail::constant_view(tw);
+    RESIDUA_ASSERT(local::one_per_column(tangent, detail::constant_view(x)),
+                   "rms_norm_jvp: tw must have one element per column");
+    local::check_and_run_rms_norm_jvp(detail::view(ty), detail::constant_view(x), weight, detail::constant_view(tx),
+                                      tangent, options);
 }
 
 template <readable_rows X>

@@ -104,13 +104,19 @@ void rms_norm_jvp_sum(std::span<product_sum> sums, const X& x, const TX& tx,
                       local::sums_of_rows<square_sum> squares, std::size_t count,
                       rms_norm_options<detail::arithmetic<const X&, const TX&>> options);
 
-/// The derivative of `rms_norm` along tx (see `rms_norm_jvp`), for a part of a row whose squares and products are known.
-/// ty is overwritten and may be exactly tx or x. Computed in double and rounded once; of one part of double, the bits of
-/// `rms_norm_jvp`. Error: at most 4 ulp of |f_j| times the largest term of the whole row, as there (tested).
+/// The derivative of `rms_norm` along tx, or along tx and the part tw of the tangent of the weight (see `rms_norm_jvp`),
+/// for a part of a row whose squares and products are known: the sums do not depend on tw. ty is overwritten and may be
+/// exactly tx or x. Computed in double and rounded once; of one part of double, the bits of `rms_norm_jvp`. Error: at most
+/// 4 ulp of |f_j| times the largest term of the whole row, or of that and |xh_j tw_j|, as there (tested).
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void rms_norm_apply_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, local::sums_of_rows<square_sum> squares,
                         local::sums_of_rows<product_sum> products, std::size_t count,
                         rms_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options);
+template <writable_rows TY, readable_rows X, stored_weight W, readable_rows TX, readable_rows TW>
+void rms_norm_apply_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw,
+                        local::sums_of_rows<square_sum> squares, local::sums_of_rows<product_sum> products,
+                        std::size_t count,
+                        rms_norm_options<local::arithmetic<W, TY, const X&, const TX&, const TW&>> options);
 
 // --- implementation --------------------------------------------------------------------------------------------
 
@@ -248,26 +254,53 @@ void rms_norm_apply_vjp(DX&& dx, DW&& dw, const X& x, const W& weight, const DY&
                                             detail::constant_view(dy), squares.sums, products.sums, count, options);
 }
 
+namespace local {
+
+template <class TY, class X, class W, class TX, class TW, class T>
+void check_and_run_rms_norm_apply_jvp(rows<TY> ty, rows<const X> x, const W& weight, rows<const TX> tx,
+                                      rows<const TW> tw, std::span<const square_sum> squares,
+                                      std::span<const product_sum> products, std::size_t count,
+                                      rms_norm_options<T> options)
+{
+    const auto w = local::channels(weight);
+    RESIDUA_ASSERT(detail::same_shape(ty, x, tx), "rms_norm_apply_jvp: ty, x and tx differ in shape");
+    RESIDUA_ASSERT(w.fits(x.columns), "rms_norm_apply_jvp: the weight must have one element per column");
+    RESIDUA_ASSERT(squares.size() == x.count && products.size() == x.count,
+                   "rms_norm_apply_jvp: as many sums as rows");
+    RESIDUA_ASSERT(count >= x.columns, "rms_norm_apply_jvp: a part is longer than its row");
+    RESIDUA_ASSERT(detail::same_or_apart(ty, x, tx), "rms_norm_apply_jvp: ty overlaps an input in part");
+    RESIDUA_ASSERT(detail::apart(ty, w.w) && detail::apart(ty, tw),
+                   "rms_norm_apply_jvp: ty overlaps the weight or tw");
+    RESIDUA_ASSERT(options.eps.value >= 0, "rms_norm_apply_jvp: eps must be at least 0");
+    kernels::rms_norm_apply_jvp(detail::shape_of(ty), detail::memory(ty), detail::memory(x), w.memory(), w.kind,
+                                detail::memory(tx), detail::memory(tw), squares.data(), products.data(), count,
+                                static_cast<double>(options.eps.value));
+}
+
+}  // namespace local
+
 template <writable_rows TY, readable_rows X, channel_weight W, readable_rows TX>
 void rms_norm_apply_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, local::sums_of_rows<square_sum> squares,
                         local::sums_of_rows<product_sum> products, std::size_t count,
                         rms_norm_options<local::arithmetic<W, TY, const X&, const TX&>> options)
 {
-    const auto out = detail::view(ty);
-    const auto in = detail::constant_view(x);
-    const auto along = detail::constant_view(tx);
-    const auto w = local::channels(weight);
-    RESIDUA_ASSERT(detail::same_shape(out, in, along), "rms_norm_apply_jvp: ty, x and tx differ in shape");
-    RESIDUA_ASSERT(w.fits(in.columns), "rms_norm_apply_jvp: the weight must have one element per column");
-    RESIDUA_ASSERT(squares.sums.size() == in.count && products.sums.size() == in.count,
-                   "rms_norm_apply_jvp: as many sums as rows");
-    RESIDUA_ASSERT(count >= in.columns, "rms_norm_apply_jvp: a part is longer than its row");
-    RESIDUA_ASSERT(detail::same_or_apart(out, in, along), "rms_norm_apply_jvp: ty overlaps an input in part");
-    RESIDUA_ASSERT(detail::apart(out, w.w), "rms_norm_apply_jvp: ty overlaps the weight");
-    RESIDUA_ASSERT(options.eps.value >= 0, "rms_norm_apply_jvp: eps must be at least 0");
-    kernels::rms_norm_apply_jvp(detail::shape_of(out), detail::memory(out), detail::memory(in), w.memory(), w.kind,
-                                detail::memory(along), squares.sums.data(), products.sums.data(), count,
-                                static_cast<double>(options.eps.value));
+    local::check_and_run_rms_norm_apply_jvp(detail::view(ty), detail::constant_view(x), weight,
+                                            detail::constant_view(tx), rows<const float>{}, squares.sums,
+                                            products.sums, count, options);
+}
+
+template <writable_rows TY, readable_rows X, stored_weight W, readable_rows TX, readable_rows TW>
+void rms_norm_apply_jvp(TY&& ty, const X& x, const W& weight, const TX& tx, const TW& tw,
+                        local::sums_of_rows<square_sum> squares, local::sums_of_rows<product_sum> products,
+                        std::size_t count,
+                        rms_norm_options<local::arithmetic<W, TY, const X&, const TX&, const TW&>> options)
+{
+    const auto tangent = detail::constant_view(tw);
+    RESIDUA_ASSERT(local::one_per_column(tangent, detail::constant_view(x)),
+                   "rms_norm_apply_jvp: tw must have one element per column");
+    local::check_and_run_rms_norm_apply_jvp(detail::view(ty), detail::constant_view(x), weight,
+                                            detail::constant_view(tx), tangent, squares.sums, products.sums, count,
+                                            options);
 }
 
 }  // namespace RESIDUA_API

@@ -161,7 +161,8 @@ enum class element : std::uint8_t { float32, float64, bfloat16, float16 };
 enum class norm_weight : std::uint8_t { none, plain, zero_centered };
 
 /// Where a norm rounds to a type of 16 bits: `once`, at the end (Gemma, GPT-OSS, OLMo 2, Qwen3-Next); or also
-/// `before_weight`, where x r is rounded to the type of x and then multiplied (Llama, T5).
+/// `before_weight`, where x r is rounded to the type of x and then multiplied (Llama, T5; the gated norms of Gated
+/// DeltaNet and Mamba 2).
 enum class norm_rounding : std::uint8_t { once, before_weight };
 
 /// The function of z that a gated norm multiplies by: z sigmoid(z), or sigmoid(z) (Qwen3.8-Flash-Next).

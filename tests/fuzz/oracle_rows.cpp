@@ -419,6 +419,86 @@ oracle layer_norm_jvp()
             8.5, 8.5};
 }
 
+// --- along the weight, and with a rounding before it ---------------------------------------------------------------
+
+/// A derivative along something more, which adds its share of a size to the first output.
+struct share {
+    wide_row value, size;
+};
+template <class F>
+oracle and_along(oracle o, F more)
+{
+    o.row = [inner = std::move(o.row), more](const rows_in& in, rows_out& out, const computation& how) {
+        inner(in, out, how);
+        const share s = more(in, how);
+        auto& y = out[0];
+        for (std::size_t j = 0; j < y.value.size(); ++j) {
+            // of doubles the sum must not leave the range before its last term
+            const bool in_range = !(std::abs(y.value[j]) >= 0x1p1022L);
+            y.size[j] = in_range ? std::abs(y.size[j]) + std::abs(s.size[j]) : unknown;
+            y.value[j] += s.value[j];
+            y.terms[j] = std::abs(y.terms[j]) + std::abs(s.value[j]);
+        }
+    };
+    return o;
+}
+/// xh tw, where xh has all its bits.
+share of_weight(const wide_row& xh, const wide_row& tw, const computation& how)
+{
+    share s{times(xh, tw), times(xh, tw)};
+    for (std::size_t j = 0; j < xh.size(); ++j) {
+        if (!has_all_bits(xh[j], how) || !has_all_bits(s.value[j], how)) s.size[j] = unknown;
+    }
+    return s;
+}
+/// The same of a row minus its mean, which is right to the last place of the row's size.
+share of_weight_of_layer_norm(const rows_in& in)
+{
+    const auto xh = reference::normalized(centered(in[0]), eps);
+    share s{times(xh, in[3]), in[3]};
+    for (std::size_t j = 0; j < xh.size(); ++j) s.size[j] *= 1 + std::abs(xh[j]);
+    return s;
+}
+/// Without a weight: ty of x, tx, tb.
+oracle layer_norm_jvp_along_bias()
+{
+    oracle o = layer_norm_jvp();
+    o.row = [inner = std::move(o.row)](const rows_in& in, rows_out& out, const computation& how) {
+        inner({in[0], wide_row(in[0].size(), 1), in[1]}, out, how);
+    };
+    return and_along(std::move(o), [](const rows_in& in, const computation&) { return share{in[2], in[2]}; });
+}
+
+/// What is rounded to the type of x on the way is so within two of its roundings, as long as that is a normal number.
+oracle gated_norm_rounded_before_the_weight(gate g, bool gate_first, weights kind)
+{
+    return {[=](const rows_in& in, rows_out& out, const computation& how) {
+                const auto act = mapped(in[1], g.act);
+                const auto f = factors(in[2], kind);
+                const auto xh = reference::normalized(gate_first ? times(in[0], act) : in[0], eps);
+                const element type = how.types[0];
+                const bool of_16_bits = operations::size_of(type) == 2;
+                const bool of_half = type == element::float16;
+                const wide least = of_half ? 0x1p-14L : 0x1p-126L;
+                const wide most = of_half ? 0x1p15L : 0x1p127L;
+                const bool in_double = gate_first || how.in_double;
+                const wide coarse =
+                    (of_16_bits ? 0x1p13L : 1)
+                    * (in_double && type != element::float64 ? (of_16_bits ? 0x1p29L : 0x1p28L) : 1);
+                for (std::size_t j = 0; j < xh.size(); ++j) {
+                    const wide m = xh[j] * f[j];
+                    const wide y = gate_first ? m : m * act[j];
+                    put(out[0], j, y, y * coarse);
+                    bool said = true;
+                    for (const wide e : {xh[j], m}) {
+                        said = said && (e == 0 || (std::abs(e) >= 2 * least && std::abs(e) < most / 2));
+                    }
+                    if (!said || !has_all_bits(y, how)) out[0].size[j] = unknown;
+                }
+            },
+            of_any_row + 3, of_any_row + 3};
+}
+
 }  // namespace
 
 table oracles_of_rows()
@@ -458,6 +538,38 @@ table oracles_of_rows()
         all[std::string("layer_norm_vjp") + which] = layer_norm_vjp();
     }
     all["layer_norm_jvp"] = layer_norm_jvp();
+
+    const auto along_weight_of_x = [](const rows_in& in, const computation& how) {
+        return of_weight(reference::normalized(in[0], eps), in[3], how);
+    };
+    all["rms_norm_jvp along the weight"] = and_along(norm_jvp(weights::plain), along_weight_of_x);
+    all["rms_norm_jvp of the sums, along the weight"] =
+        and_along(norm_jvp(weights::zero_centered), along_weight_of_x);
+    all["add_rms_norm_jvp along the weight"] =
+        and_along(add_norm_jvp(0.25L), [](const rows_in& in, const computation& how) {
+            return of_weight(reference::normalized(in[1], eps), in[4], how);
+        });
+    all["gated_rms_norm_jvp along the weight"] =
+        and_along(gated_norm_jvp(silu), [](const rows_in& in, const computation& how) {
+            share s = of_weight(reference::normalized(in[0], eps), in[5], how);
+            s.value = times(s.value, mapped(in[1], silu.act));
+            s.size = times(s.size, mapped(in[1], silu.act));
+            return s;
+        });
+    all["gated_rms_norm_jvp along the weight, gate first"] =
+        and_along(norm_of_gated_jvp(sigmoid), [](const rows_in& in, const computation& how) {
+            return of_weight(reference::normalized(times(in[0], mapped(in[1], sigmoid.act)), eps), in[5], how);
+        });
+    all["layer_norm_jvp along the weight"] = and_along(
+        layer_norm_jvp(), [](const rows_in& in, const computation&) { return of_weight_of_layer_norm(in); });
+    all["layer_norm_jvp along the weight and the bias"] =
+        and_along(all["layer_norm_jvp along the weight"],
+                  [](const rows_in& in, const computation&) { return share{in[4], in[4]}; });
+    all["layer_norm_jvp along the bias"] = layer_norm_jvp_along_bias();
+    all["gated_rms_norm, rounded before the weight"] =
+        gated_norm_rounded_before_the_weight(silu, false, weights::plain);
+    all["gated_rms_norm, gate first, rounded before the weight"] =
+        gated_norm_rounded_before_the_weight(silu, true, weights::zero_centered);
 
     all["softmax"] = {[](const rows_in& in, rows_out& out, const computation&) {
                           if (in[0].empty()) return;

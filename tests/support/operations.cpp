@@ -326,6 +326,10 @@ std::vector<operation> make_all()
         make_wide<out, in, weight, in>(
             "rms_norm_jvp",
             [](auto ty, auto x, auto w, auto tx) { api::rms_norm_jvp(ty, x, w, tx, {.eps = 0x1p-20}); }),
+        make_wide<out, in, weight, in, weight>("rms_norm_jvp along the weight",
+                                               [](auto ty, auto x, auto w, auto tx, auto tw) {
+                                                   api::rms_norm_jvp(ty, x, w, tx, tw, {.eps = 0x1p-20});
+                                               }),
         make<out, in, weight>("rms_norm of the sum of squares",
                               [](auto y, auto x, auto w) {
                                   std::vector<api::square_sum> sums(x.count);
@@ -355,6 +359,16 @@ std::vector<operation> make_all()
                                                                    x.columns, {.eps = 0x1p-20});
                                        })
             .that_is_listed_as("rms_norm_apply_jvp"),
+        make_wide<out, in, weight, in, weight>("rms_norm_jvp of the sums, along the weight",
+                                               [](auto ty, auto x, auto w, auto tx, auto tw) {
+                                                   const auto squares = squares_in_double(x);
+                                                   std::vector<api::product_sum> products(x.count);
+                                                   api::rms_norm_jvp_sum(products, x, tx, squares, x.columns,
+                                                                         {.eps = 0x1p-20});
+                                                   api::rms_norm_apply_jvp(ty, x, zero_centered(w), tx, tw, squares,
+                                                                           products, x.columns, {.eps = 0x1p-20});
+                                               })
+            .that_is_listed_as("rms_norm_apply_jvp"),
         make<out, in_out, in, weight>(
             "add_rms_norm of the stored sum",
             [](auto y, auto r, auto x, auto w) { api::add_rms_norm(y, r, x, w, {.eps = 0x1p-20, .scale = 0.25}); })
@@ -382,9 +396,21 @@ std::vector<operation> make_all()
                                                    api::add_rms_norm_jvp(ty, tr, r, w, tx,
                                                                          {.eps = 0x1p-20, .scale = 0.25});
                                                }),
+        make_wide<out, in_out, in, weight, in, weight>("add_rms_norm_jvp along the weight",
+                                                       [](auto ty, auto tr, auto r, auto w, auto tx, auto tw) {
+                                                           api::add_rms_norm_jvp(ty, tr, r, w, tx, tw,
+                                                                                 {.eps = 0x1p-20, .scale = 0.25});
+                                                       }),
         make<out, in, in, weight>(
             "gated_rms_norm",
             [](auto y, auto x, auto z, auto w) { api::gated_rms_norm(y, x, z, w, {.eps = 0x1p-20}); }),
+        make<out, in, in, weight>("gated_rms_norm, rounded before the weight",
+                                  [](auto y, auto x, auto z, auto w) {
+                                      api::gated_rms_norm(
+                                          y, x, z, w,
+                                          {.eps = 0x1p-20, .rounding = api::norm_rounding::before_weight});
+                                  })
+            .that_rounds_inside(),
         make_wide<out, out, in, in, weight, in>("gated_rms_norm_vjp of x and z",
                                                 [](auto dx, auto dz, auto x, auto z, auto w, auto dy) {
                                                     api::gated_rms_norm_vjp(dx, dz, x, z, w, dy, {.eps = 0x1p-20});
@@ -397,6 +423,10 @@ std::vector<operation> make_all()
                                                [](auto ty, auto x, auto z, auto w, auto tx, auto tz) {
                                                    api::gated_rms_norm_jvp(ty, x, z, w, tx, tz, {.eps = 0x1p-20});
                                                }),
+        make_wide<out, in, in, weight, in, in, weight>(
+            "gated_rms_norm_jvp along the weight",
+            [](auto ty, auto x, auto z, auto w, auto tx, auto tz,
+               auto tw) { api::gated_rms_norm_jvp(ty, x, z, w, tx, tz, tw, {.eps = 0x1p-20}); }),
         make_wide<out, in, in, weight>("gated_rms_norm, gate first",
                                        [](auto y, auto x, auto z, auto w) {
                                            api::gated_rms_norm(y, x, z, w,
@@ -404,6 +434,14 @@ std::vector<operation> make_all()
                                                                 .gate = api::norm_gate::sigmoid,
                                                                 .order = api::gate_order::gate_first});
                                        }),
+        make_wide<out, in, in, weight>("gated_rms_norm, gate first, rounded before the weight",
+                                       [](auto y, auto x, auto z, auto w) {
+                                           api::gated_rms_norm(y, x, z, zero_centered(w),
+                                                               {.eps = 0x1p-20,
+                                                                .order = api::gate_order::gate_first,
+                                                                .rounding = api::norm_rounding::before_weight});
+                                       })
+            .that_rounds_inside(),
         make_wide<out, out, in, in, weight, in>("gated_rms_norm_vjp of x and z, gate first",
                                                 [](auto dx, auto dz, auto x, auto z, auto w, auto dy) {
                                                     api::gated_rms_norm_vjp(dx, dz, x, z, w, dy,
@@ -427,6 +465,13 @@ std::vector<operation> make_all()
                                                                             .gate = api::norm_gate::sigmoid,
                                                                             .order = api::gate_order::gate_first});
                                                }),
+        make_wide<out, in, in, weight, in, in, weight>(
+            "gated_rms_norm_jvp along the weight, gate first",
+            [](auto ty, auto x, auto z, auto w, auto tx, auto tz, auto tw) {
+                api::gated_rms_norm_jvp(
+                    ty, x, z, w, tx, tz, tw,
+                    {.eps = 0x1p-20, .gate = api::norm_gate::sigmoid, .order = api::gate_order::gate_first});
+            }),
         make_wide<out, out, added_to, in, in, weight, in>(
             "gated_rms_norm_vjp, accumulated",
             [](auto dx, auto dz, auto dw, auto x, auto z, auto w,
@@ -454,6 +499,20 @@ std::vector<operation> make_all()
         make_wide<out, in, weight, in>(
             "layer_norm_jvp",
             [](auto ty, auto x, auto w, auto tx) { api::layer_norm_jvp(ty, x, w, tx, {.eps = 0x1p-20}); }),
+        make_wide<out, in, weight, in, weight>("layer_norm_jvp along the weight",
+                                               [](auto ty, auto x, auto w, auto tx, auto tw) {
+                                                   api::layer_norm_jvp(ty, x, w, tx, tw, {.eps = 0x1p-20});
+                                               }),
+        make_wide<out, in, weight, in, weight, weight>("layer_norm_jvp along the weight and the bias",
+                                                       [](auto ty, auto x, auto w, auto tx, auto tw, auto tb) {
+                                                           api::layer_norm_jvp(ty, x, w, tx, tw, tb,
+                                                                               {.eps = 0x1p-20});
+                                                       }),
+        make_wide<out, in, in, weight>("layer_norm_jvp along the bias",
+                                       [](auto ty, auto x, auto tx, auto tb) {
+                                           api::layer_norm_jvp(ty, x, no_weight, tx, no_weight, tb,
+                                                               {.eps = 0x1p-20});
+                                       }),
         make<streams_out, coefficients<4>, streams>("mix_streams",
                                                     [](auto y, auto c, auto x) { api::mix_streams(y, c, x); })
             .that_writes_only_over({{0, 2}}),

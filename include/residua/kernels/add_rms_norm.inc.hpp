@@ -76,7 +76,7 @@ inline void add_rms_norm_vjp(shape s, output dresidual, output dx, output dw, in
 }
 
 inline void add_rms_norm_jvp(shape s, output ty, output tresidual, input residual, input w, norm_weight kind,
-                             input tx, double eps, double scale)
+                             input tx, input tw, double eps, double scale)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
@@ -86,9 +86,8 @@ inline void add_rms_norm_jvp(shape s, output ty, output tresidual, input residua
         const auto sum =
             computed(residual_add_of<double>{scale}, from<double>(read_back(tresidual), i), from<double>(tx, i));
         const auto th = sum.as_source();
-        rms_norm_jacobian_row<factors::last>(
-            through<double, keep_beside, 2, 1>{{}, {to<double>(ty, i), to<double>(tresidual, i)}, {th}}, th, h, f,
-            n, rms_scale(h, n, eps));
+        const through<double, keep_beside, 2, 1> target{{}, {to<double>(ty, i), to<double>(tresidual, i)}, {th}};
+        rms_norm_jacobian_row<factors::last>(with_tangent(target, tw), th, h, f, n, rms_scale(h, n, eps));
     }
 }
 

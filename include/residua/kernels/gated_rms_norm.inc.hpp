@@ -97,30 +97,59 @@ struct gated_row {
     }
 };
 
+/// To a row through the gate, as if the norm had been stored before it in a type.
+template <class Gate, class T>
+struct to_gate_from_memory {
+    sink<T> y;
+    source<T> z;
+    element type;
+
+    template <class Op, class... In>
+    void write(const Op& op, std::size_t n, const In&... in) const
+    {
+        const auto norm = computed(op, in...);
+        const rounded_row<T> stored{norm.as_source(), type};
+        map_row(times_gate<Gate>{}, n, y, stored.as_source(), z);
+    }
+};
+
 template <class Gate, class T>
 inline void gated_rms_norm_of(shape s, output y, input x, input z, input w, norm_weight kind, T eps,
-                              gate_order order)
+                              gate_order order, norm_rounding rounding)
 {
     const std::size_t n = s.columns;
+    // the type of w times what was rounded to the type of x
+    const bool alike = kind == norm_weight::none || w.type == x.type;
+    const element stored = alike ? x.type : operand::element_of_type<T>;
     for (std::size_t i = 0; i < s.rows; ++i) {
         if (order == gate_order::norm_first) {
             const auto row = from<T>(x, i);
-            normalize(through<T, times_gate<Gate>, 1, 1>{{}, {to<T>(y, i)}, {from<T>(z, i)}}, row,
-                      channels<T>(w, kind), n, rms_scale(row, n, eps));
+            const auto y_row = to<T>(y, i);
+            const auto z_row = from<T>(z, i);
+            const auto f = channels<T>(w, kind);
+            const auto scale = rms_scale(row, n, eps);
+            if (rounding == norm_rounding::once) {
+                normalize(through<T, times_gate<Gate>, 1, 1>{{}, {y_row}, {z_row}}, row, f, n, scale);
+            } else {
+                normalize_in_steps(to_gate_from_memory<Gate, T>{y_row, z_row, stored}, row, f, n, scale, rounding,
+                                   x.type);
+            }
         } else {
             const gated_row<Gate> row{x, z, i, n, static_cast<double>(eps)};
             normalize(to_row<double>{to<double>(y, i)}, row.product.as_source(), channels<double>(w, kind), n,
-                      row.scale);
+                      row.scale, rounding, x.type);
         }
     }
 }
 template <class T>
 inline void gated_rms_norm(shape s, output y, input x, input z, input w, norm_weight kind, T eps, norm_gate gate,
-                           gate_order order)
+                           gate_order order, norm_rounding rounding)
 {
     if (s.columns == 0) return;
-    if (gate == norm_gate::silu) return gated_rms_norm_of<silu_factor<>, T>(s, y, x, z, w, kind, eps, order);
-    gated_rms_norm_of<sigmoid_factor<>, T>(s, y, x, z, w, kind, eps, order);
+    if (gate == norm_gate::silu) {
+        return gated_rms_norm_of<silu_factor<>, T>(s, y, x, z, w, kind, eps, order, rounding);
+    }
+    gated_rms_norm_of<sigmoid_factor<>, T>(s, y, x, z, w, kind, eps, order, rounding);
 }
 
 // With m = x r f: norm first, y = m act(z); gate first, y is the norm of u = x act(z).
@@ -145,7 +174,7 @@ struct gradients_of_norm_of_gated {
     }
 };
 
-/// ty = tm act(z) + m act'(z) tz
+/// ty = tm act(z) + m act'(z) tz, where tm is what the norm gives along x and w.
 template <class Gate>
 struct derivative_of_gated_norm {
     template <class V>
@@ -209,7 +238,7 @@ inline void gated_rms_norm_vjp(shape s, output dx, output dz, output dw, input x
 
 template <class Gate>
 inline void gated_rms_norm_jvp_of(shape s, output ty, input x, input z, input w, norm_weight kind, input tx,
-                                  input tz, double eps, gate_order order)
+                                  input tz, input tw, double eps, gate_order order)
 {
     const std::size_t n = s.columns;
     const auto f = channels<double>(w, kind);
@@ -222,24 +251,25 @@ inline void gated_rms_norm_jvp_of(shape s, output ty, input x, input z, input w,
             const auto m = computed(rms_norm_of<double>{scale.r, f.offset}, row.as_source(), f.w);
             const through<double, derivative_of_gated_norm<Gate>, 1, 3> target{
                 {}, {to<double>(ty, i)}, {z_row, tz_row, m.as_source()}};
-            jacobian_in_range<factors::last>(target, tx_row, row.as_source(), f, n, scale.r, scale.exponent);
+            jacobian_in_range<factors::last>(with_tangent(target, tw), tx_row, row.as_source(), f, n, scale.r,
+                                             scale.exponent);
         } else {
             const gated_row<Gate> u{x, z, i, n, eps};
             const auto row = in_range(u.product.as_source(), u.scale.exponent);
             const auto tu = computed(derivative_of_gated<Gate>{}, tx_row, z_row, x_row, tz_row);
-            jacobian_in_range<factors::last>(to_row<double>{to<double>(ty, i)}, tu.as_source(), row.as_source(), f,
-                                             n, u.scale.r, u.scale.exponent + u.in.exponent);
+            jacobian_in_range<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw), tu.as_source(),
+                                             row.as_source(), f, n, u.scale.r, u.scale.exponent + u.in.exponent);
         }
     }
 }
 inline void gated_rms_norm_jvp(shape s, output ty, input x, input z, input w, norm_weight kind, input tx, input tz,
-                               double eps, norm_gate gate, gate_order order)
+                               input tw, double eps, norm_gate gate, gate_order order)
 {
     if (s.columns == 0) return;
     if (gate == norm_gate::silu) {
-        return gated_rms_norm_jvp_of<silu_factor<>>(s, ty, x, z, w, kind, tx, tz, eps, order);
+        return gated_rms_norm_jvp_of<silu_factor<>>(s, ty, x, z, w, kind, tx, tz, tw, eps, order);
     }
-    gated_rms_norm_jvp_of<sigmoid_factor<>>(s, ty, x, z, w, kind, tx, tz, eps, order);
+    gated_rms_norm_jvp_of<sigmoid_factor<>>(s, ty, x, z, w, kind, tx, tz, tw, eps, order);
 }
 
 }  // namespace RESIDUA_PASS

@@ -114,16 +114,26 @@ inline void layer_norm_vjp(shape s, output dx, output dw, output db, input x, in
     }
 }
 
-inline void layer_norm_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, double eps)
+/// There may be no tw, and no tb.
+inline void layer_norm_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, input tw, input tb,
+                           double eps)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
     const auto f = channels<double>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
         const standard_row row{x, i, n, eps};
-        const centered_row along{from<double>(tx, i), n};
-        jacobian_in_range<factors::last>(to_row<double>{to<double>(ty, i)}, along.as_source(), row.as_source(), f,
-                                         n, row.r, row.exponent);
+        const centered_row centered{from<double>(tx, i), n};
+        const auto along = centered.as_source();
+        const auto x_row = row.as_source();
+        const auto ty_row = to<double>(ty, i);
+        if (tb.data == nullptr) {
+            jacobian_in_range<factors::last>(with_tangent(to_row<double>{ty_row}, tw), along, x_row, f, n, row.r,
+                                             row.exponent);
+        } else {
+            const through<double, plus_bias, 1, 1> target{{}, {ty_row}, {from<double>(tb, 0)}};
+            jacobian_in_range<factors::last>(with_tangent(target, tw), along, x_row, f, n, row.r, row.exponent);
+        }
     }
 }
 

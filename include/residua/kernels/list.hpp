@@ -35,8 +35,9 @@
        norm_rounding rounding),                                                                                        \
       (s, y, residual, x, w, kind, eps, factor, which, rounding))                                                      \
     X(void, gated_rms_norm,                                                                                            \
-      (shape s, output y, input x, input z, input w, norm_weight kind, T eps, norm_gate gate, gate_order order),       \
-      (s, y, x, z, w, kind, eps, gate, order))                                                                         \
+      (shape s, output y, input x, input z, input w, norm_weight kind, T eps, norm_gate gate, gate_order order,        \
+       norm_rounding rounding),                                                                                        \
+      (s, y, x, z, w, kind, eps, gate, order, rounding))                                                               \
     X(T, rms, (shape s, input x), (s, x))                                                                              \
     X(void, gated,                                                                                                     \
       (shape s, output y, input gate, input up, gated_form form, gated_numbers<T> numbers,                             \
@@ -121,8 +122,8 @@
     X(void, residual_add_per_channel_jvp,                                                                              \
       (shape s, output ty, input f, input tx, input tf, input scale, input tscale), (s, ty, f, tx, tf, scale, tscale)) \
     X(square_sum, combine, (const square_sum* parts, std::size_t count), (parts, count))                               \
-    X(void, rms_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),              \
-      (s, ty, x, w, kind, tx, eps))                                                                                    \
+    X(void, rms_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, input tw, double eps),    \
+      (s, ty, x, w, kind, tx, tw, eps))                                                                                \
     X(product_sum, combine_products, (const product_sum* parts, std::size_t count), (parts, count))                    \
     X(void, rms_norm_products,                                                                                         \
       (shape s, product_sum* sums, input x, input w, norm_weight kind, input a, const square_sum* squares,             \
@@ -133,31 +134,32 @@
        const product_sum* products, std::size_t count, double eps, weight_gradient mode),                              \
       (s, dx, dw, x, w, kind, dy, squares, products, count, eps, mode))                                                \
     X(void, rms_norm_apply_jvp,                                                                                        \
-      (shape s, output ty, input x, input w, norm_weight kind, input tx, const square_sum* squares,                    \
+      (shape s, output ty, input x, input w, norm_weight kind, input tx, input tw, const square_sum* squares,          \
        const product_sum* products, std::size_t count, double eps),                                                    \
-      (s, ty, x, w, kind, tx, squares, products, count, eps))                                                          \
+      (s, ty, x, w, kind, tx, tw, squares, products, count, eps))                                                      \
     X(void, add_rms_norm_vjp,                                                                                          \
       (shape s, output dresidual, output dx, output dw, input residual, input w, norm_weight kind,                     \
        input dresidual_out, input dy, double eps, double scale, weight_gradient mode),                                 \
       (s, dresidual, dx, dw, residual, w, kind, dresidual_out, dy, eps, scale, mode))                                  \
     X(void, add_rms_norm_jvp,                                                                                          \
-      (shape s, output ty, output tresidual, input residual, input w, norm_weight kind, input tx, double eps,          \
-       double scale),                                                                                                  \
-      (s, ty, tresidual, residual, w, kind, tx, eps, scale))                                                           \
+      (shape s, output ty, output tresidual, input residual, input w, norm_weight kind, input tx, input tw,            \
+       double eps, double scale),                                                                                      \
+      (s, ty, tresidual, residual, w, kind, tx, tw, eps, scale))                                                       \
     X(void, gated_rms_norm_vjp,                                                                                        \
       (shape s, output dx, output dz, output dw, input x, input z, input w, norm_weight kind, input dy, double eps,    \
        norm_gate gate, gate_order order, weight_gradient mode),                                                        \
       (s, dx, dz, dw, x, z, w, kind, dy, eps, gate, order, mode))                                                      \
     X(void, gated_rms_norm_jvp,                                                                                        \
-      (shape s, output ty, input x, input z, input w, norm_weight kind, input tx, input tz, double eps,                \
+      (shape s, output ty, input x, input z, input w, norm_weight kind, input tx, input tz, input tw, double eps,      \
        norm_gate gate, gate_order order),                                                                              \
-      (s, ty, x, z, w, kind, tx, tz, eps, gate, order))                                                                \
+      (s, ty, x, z, w, kind, tx, tz, tw, eps, gate, order))                                                            \
     X(void, layer_norm, (shape s, output y, input x, input w, norm_weight kind, input b, double eps),                  \
       (s, y, x, w, kind, b, eps))                                                                                      \
     X(void, layer_norm_vjp,                                                                                            \
       (shape s, output dx, output dw, output db, input x, input w, norm_weight kind, input dy, double eps,             \
        weight_gradient mode),                                                                                          \
       (s, dx, dw, db, x, w, kind, dy, eps, mode))                                                                      \
-    X(void, layer_norm_jvp, (shape s, output ty, input x, input w, norm_weight kind, input tx, double eps),            \
-      (s, ty, x, w, kind, tx, eps))
+    X(void, layer_norm_jvp,                                                                                            \
+      (shape s, output ty, input x, input w, norm_weight kind, input tx, input tw, input tb, double eps),              \
+      (s, ty, x, w, kind, tx, tw, tb, eps))
 // clang-format on

@@ -156,6 +156,26 @@ struct through {
     }
 };
 
+/// To a target, of an operation that takes the tangent of the weight too where there is one.
+template <class Target>
+struct with_tangent_of_weight {
+    const Target& target;
+    input tw;
+
+    template <class Op, class... In>
+    void write(const Op& op, std::size_t n, const In&... in) const
+    {
+        if (tw.data == nullptr) return target.write(op, n, in...);
+        target.write(op, n, in..., from<double>(tw, 0));
+    }
+};
+/// Refers to the target, which has to outlive it.
+template <class Target>
+inline with_tangent_of_weight<Target> with_tangent(const Target& target, const input& tw)
+{
+    return {target, tw};
+}
+
 // --- the norm --------------------------------------------------------------------------------------------------
 
 /// One row whose scale is known, to wherever it goes; `stored`: the type that x r is rounded to before the weight, where
@@ -243,7 +263,7 @@ inline void rms_norm_apply(shape s, output y, input x, input w, norm_weight kind
 // --- gradient and derivative -----------------------------------------------------------------------------------
 //
 // The Jacobian of x r is r (1 - xh xh^T / n), xh = x r: of a vector a it makes r (a - xh mean(a xh)). The gradient
-// multiplies by the factors first, a = dy f; the derivative last.
+// multiplies by the factors first, a = dy f; the derivative last, and along the weight too it adds xh tw.
 
 enum class factors { first, last };
 
@@ -268,14 +288,16 @@ struct rms_norm_jacobian_of {
     T r, mean, offset;
     int out_exponent, factor_exponent;
 
-    template <class V>
-    RESIDUA_LANE_INLINE V operator()(V a, V x, V w) const
+    template <class V, class... Tangent>
+    RESIDUA_LANE_INLINE V operator()(V a, V x, V w, Tangent... tw) const
     {
         const V factor = w + V::broadcast(offset);
         if constexpr (When == factors::first) a = a * factor;
-        V out = V::broadcast(r) * fma(V::broadcast(r) * x, V::broadcast(-mean), a);
+        const V xh = V::broadcast(r) * x;
+        V out = V::broadcast(r) * fma(xh, V::broadcast(-mean), a);
         if constexpr (sizeof(T) == 8) out = times_power{out_exponent}(out);
         if constexpr (When == factors::last) out = out * times_power{factor_exponent}(factor);
+        if constexpr (sizeof...(Tangent) > 0) out = fma(xh, tw..., out);
         return out;
     }
 };
@@ -503,15 +525,16 @@ inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_w
     }
 }
 
-/// ty = f r (tx - xh mean(tx xh)), in double for every type.
-inline void rms_norm_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, double eps)
+/// ty = f r (tx - xh mean(tx xh)) + xh tw, in double for every type; there may be no tw.
+inline void rms_norm_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, input tw, double eps)
 {
     if (s.columns == 0) return;
     const auto f = channels<double>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto row = from<double>(x, i);
-        rms_norm_jacobian_row<factors::last>(to_row<double>{to<double>(ty, i)}, from<double>(tx, i), row, f,
-                                             s.columns, rms_scale(row, s.columns, eps));
+        rms_norm_jacobian_row<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw),
+                                             from<double>(tx, i), row, f, s.columns,
+                                             rms_scale(row, s.columns, eps));
     }
 }
 
@@ -547,16 +570,16 @@ inline void rms_norm_apply_vjp(shape s, output dx, output dw, input x, input w, 
     }
 }
 
-inline void rms_norm_apply_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx,
+inline void rms_norm_apply_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, input tw,
                                const square_sum* squares, const product_sum* products, std::size_t count,
                                double eps)
 {
     if (s.columns == 0) return;
     const auto f = channels<double>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
-        jacobian_of_products<factors::last>(to_row<double>{to<double>(ty, i)}, from<double>(tx, i),
-                                            from<double>(x, i), f, s.columns, scale_of_row(squares[i], count, eps),
-                                            products[i], count);
+        jacobian_of_products<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw),
+                                            from<double>(tx, i), from<double>(x, i), f, s.columns,
+                                            scale_of_row(squares[i], count, eps), products[i], count);
     }
 }
 
