@@ -183,6 +183,28 @@ TEST(found_in_double, softmax_gradient_of_a_large_dy)
     EXPECT_LE(ulp::error(dx[0], wide(y[0]) * (wide(dy[0]) - 0x1p1010L)), 4);
 }
 
+// The vector that the Jacobian is of was left to underflow with the scale of a row near zero.
+TEST(found_in_double, gated_norm_derivative_of_small_numbers)
+{
+    const std::vector<double> x{-0x1.fffffep-126}, z{-0x1.2cca3ep9}, w{1}, tx{0x1.2a93d2p122}, none{0},
+        tw{0x1.5ap46};
+    const wide act = reference::silu(z[0]);
+    std::vector<double> ty(1);
+    api::gated_rms_norm_jvp(ty, x, z, w, tx, none, tw, {.eps = 0x1p-20, .order = api::gate_order::gate_first});
+    EXPECT_LE(ulp::error(ty[0], 0x1p10L * act * wide(tx[0])), 8);
+    // 1 / sqrt(mean(x^2)) is out of the way of x, and the other way round
+    for (const double far : {0x1p-900, 0x1p900}) {
+        const std::vector<double> row{far, far}, along{far, -far}, open{100, 100}, still{0, 0};
+        std::vector<double> t(2);
+        for (const auto order : {api::gate_order::norm_first, api::gate_order::gate_first}) {
+            api::gated_rms_norm_jvp(t, row, open, api::no_weight, along, still,
+                                    {.eps = 0.0, .gate = api::norm_gate::sigmoid, .order = order});
+            EXPECT_LE(ulp::error(t[0], 1), 8);
+            EXPECT_LE(ulp::error(t[1], -1), 8);
+        }
+    }
+}
+
 // A gate far below zero is computed in parts, whose sum was +0 of a product of -0.
 TEST(found_in_double, the_sign_of_zero_times_a_nearly_closed_gate)
 {

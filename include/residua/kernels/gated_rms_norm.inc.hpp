@@ -251,14 +251,13 @@ inline void gated_rms_norm_jvp_of(shape s, output ty, input x, input z, input w,
             const auto m = computed(rms_norm_of<double>{scale.r, f.offset}, row.as_source(), f.w);
             const through<double, derivative_of_gated_norm<Gate>, 1, 3> target{
                 {}, {to<double>(ty, i)}, {z_row, tz_row, m.as_source()}};
-            jacobian_in_range<factors::last>(with_tangent(target, tw), tx_row, row.as_source(), f, n, scale.r,
-                                             scale.exponent);
+            rms_norm_jacobian_row<factors::last>(with_tangent(target, tw), tx_row, x_row, f, n, scale);
         } else {
             const gated_row<Gate> u{x, z, i, n, eps};
-            const auto row = in_range(u.product.as_source(), u.scale.exponent);
             const auto tu = computed(derivative_of_gated<Gate>{}, tx_row, z_row, x_row, tz_row);
-            jacobian_in_range<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw), tu.as_source(),
-                                             row.as_source(), f, n, u.scale.r, u.scale.exponent + u.in.exponent);
+            rms_norm_jacobian_row<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw),
+                                                 tu.as_source(), u.product.as_source(), f, n, u.scale,
+                                                 u.in.exponent);
         }
     }
 }

@@ -423,27 +423,29 @@ struct jacobian_with {
     row_scale scale;
     product_sum products;
     std::size_t count;
+    int before;
 
     void operator()(const source<double>& a, const channel_factors<double>& f) const
     {
-        jacobian_of_sum<When>(out, a, x, f, n, scale.r, scale.exponent - products.exponent, products.value, count);
+        jacobian_of_sum<When>(out, a, x, f, n, scale.r, scale.exponent + before - products.exponent, products.value,
+                              count);
     }
 };
-/// The Jacobian, once the products of the whole row are known.
+/// The Jacobian, once the products of the whole row are known, of an x that is another times 2^before.
 template <factors When, class Target>
 inline void jacobian_of_products(const Target& out, const source<double>& a, const source<double>& x,
                                  const channel_factors<double>& f, std::size_t n, row_scale scale,
-                                 product_sum products, std::size_t count)
+                                 product_sum products, std::size_t count, int before = 0)
 {
     const auto x_row = in_range(x, scale.exponent);
     with_scaled<When>(a, f, n, products.exponent,
-                      jacobian_with<When, Target>{out, x_row.as_source(), n, scale, products, count});
+                      jacobian_with<When, Target>{out, x_row.as_source(), n, scale, products, count, before});
 }
 template <factors When, class Target>
 inline void rms_norm_jacobian_row(const Target& out, const source<double>& a, const source<double>& x,
-                                  const channel_factors<double>& f, std::size_t n, row_scale scale)
+                                  const channel_factors<double>& f, std::size_t n, row_scale scale, int before = 0)
 {
-    jacobian_of_products<When>(out, a, x, f, n, scale, products_of_row<When>(a, x, f, n, scale), n);
+    jacobian_of_products<When>(out, a, x, f, n, scale, products_of_row<When>(a, x, f, n, scale), n, before);
 }
 
 /// In the order in which they come, at the power of two of the part with the largest elements.
