@@ -640,10 +640,10 @@ TYPED_TEST(norms, derivatives_along_the_weight_are_their_formulas)
             of_layer.see(precision::error_in_double(t[j], exact[j], size), value(x[j]), wide(n));
         }
     }
-    of_norm.expect_within(4, "rms_norm_jvp_along_the_weight");
-    of_sum.expect_within(4, "add_rms_norm_jvp_along_the_weight");
-    of_gated.expect_within(8, "gated_rms_norm_jvp_along_the_weight");
-    of_layer.expect_within(8, "layer_norm_jvp_along_the_weight_and_the_bias");
+    of_norm.expect_within(4, "rms_norm_jvp, along the weight", "ulp of double of the terms");
+    of_sum.expect_within(4, "add_rms_norm_jvp, along the weight", "ulp of double of the terms");
+    of_gated.expect_within(8, "gated_rms_norm_jvp, along the weight", "ulp of double of the terms");
+    of_layer.expect_within(8, "layer_norm_jvp, along the weight and the bias", "ulp of double of the terms");
 }
 
 TYPED_TEST(norms, derivatives_along_the_weight_over_the_whole_range)
@@ -692,8 +692,8 @@ TYPED_TEST(norms, derivatives_along_the_weight_over_the_whole_range)
             }
         }
     }
-    seen.expect_within(4, "rms_norm_jvp_along_the_weight_over_the_range");
-    of_layer.expect_within(8, "layer_norm_jvp_along_the_weight_over_the_range");
+    seen.expect_within(4, "rms_norm_jvp, along the weight over the range", "ulp of double of the terms");
+    of_layer.expect_within(8, "layer_norm_jvp, along the weight over the range", "ulp of double of the terms");
 }
 
 TYPED_TEST(norms, a_tangent_of_the_weight_lies_anywhere_and_changes_only_its_own_share)
@@ -1535,7 +1535,7 @@ TYPED_TEST(norms, gated_rms_norm_gate_first_rounded_before_the_weight)
             }
         }
     }
-    seen.expect_within(8, "gated_rms_norm_gate_first_before_the_weight");
+    seen.expect_within(8, "gated_rms_norm, gate first and rounded before the weight", "ulp of double");
 }
 
 TYPED_TEST(norms, gated_rms_norm_at_closed_and_open_gates)
