@@ -188,7 +188,7 @@ TEST(found_in_double, gated_norm_derivative_of_small_numbers)
 {
     const std::vector<double> x{-0x1.fffffep-126}, z{-0x1.2cca3ep9}, w{1}, tx{0x1.2a93d2p122}, none{0},
         tw{0x1.5ap46};
-    const wide act = reference::silu(z[0]);
+    const wide act = reference::silu(wide(z[0]));
     std::vector<double> ty(1);
     api::gated_rms_norm_jvp(ty, x, z, w, tx, none, tw, {.eps = 0x1p-20, .order = api::gate_order::gate_first});
     EXPECT_LE(ulp::error(ty[0], 0x1p10L * act * wide(tx[0])), 8);
