@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -344,6 +345,20 @@ TYPED_TEST(storage, J12_one_buffer_as_two_types)
         api::scale(view, view, 2.0F);
         for (std::size_t j = 0; j < 40; ++j) EXPECT_EQ(buffer[j], S(2 * static_cast<float>(j + turn)).bits);
     }
+}
+
+TYPED_TEST(storage, K_an_ordinary_number_raises_nothing_but_inexact)
+{
+    using S = TypeParam;
+    std::vector<double> x(40);
+    for (std::size_t j = 0; j < x.size(); ++j) x[j] = 1.0 / static_cast<double>(j + 3);
+    std::vector<S> y(40);
+    std::vector<float> z(40);
+    std::feclearexcept(FE_ALL_EXCEPT);
+    api::convert(y, x);
+    api::convert(z, y);
+    api::convert(y, z);
+    EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT & ~FE_INEXACT), 0);
 }
 
 // --- past the caches -------------------------------------------------------------------------------------------

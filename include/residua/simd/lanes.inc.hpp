@@ -450,8 +450,9 @@ RESIDUA_LANE_INLINE f32x16 narrow_to_odd(f64x16 v)
 {
     using U = bits_of<f32x16>;
     const f32x16 nearest = quickly_narrowed(v);
-    // what is missing, so large that as a float it has at least its sign; NaN where v or its rounding is not finite
-    const f32x16 missing = narrow((v - widen(nearest)) * f64x16::broadcast(0x1p600));
+    // the sign of what is missing, which raises no exceptions as a float
+    const f64x16 rest = v - widen(nearest);
+    const f32x16 missing = narrow(select(rest == zero<f64x16>(), rest, copysign(f64x16::broadcast(1), rest)));
     const auto exact = missing == zero<f32x16>();
     const auto finite = abs(nearest) < f32x16::broadcast(__builtin_inff());
     // rounded away from zero: one step back

@@ -69,8 +69,7 @@ RESIDUA_LANE_INLINE V in_parts(V x, V tail, V a, V b, V b_low)
     const V product_low = fma(a_parts.m, (b_low / b) * b_parts.m, fma(a_parts.m, b_parts.m, -product));
     const V rest = fma(product, low, finite_tail(product_low) * hi);
     const V n = (a_parts.n + b_parts.n) + select(far, e.n, zero<V>());
-    // a product of -0 stays so
-    return value(scaled<V>{copysign(fma(product, hi, finite_tail(rest)), product), n});
+    return value(scaled<V>{fma(product, hi, finite_tail(rest)), n});
 }
 
 /// Whether the quotient is right: x is not below the reach of `logistic_divisor`, and the product in the numerator is finite;
@@ -106,6 +105,7 @@ RESIDUA_OUT_OF_LINE void any_logistic_product(const scalar<V>* x_at, const scala
     } else {
         any = in_parts(x, tail, factor, b, b_low);
     }
+    // of a zero the sign may be another
     select(is_ordinary<A>(x, a * b), V::load(y), copysign(any, factor * b)).store(y);
 }
 
