@@ -25,7 +25,7 @@ struct add_rms_norm_options {
     required<T> eps;                                          ///< of the norm, at least 0
     T scale = 1;                                              ///< what x is multiplied by
     ::residua::norm_of norm_of = ::residua::norm_of::stored;  ///< which sum is normalised
-    norm_rounding rounding = norm_rounding::once;             ///< where a y of 16 bits is rounded
+    norm_rounding rounding = norm_rounding::once;             ///< whether h r is rounded to its type
 };
 
 /// The options of `add_rms_norm_vjp`.

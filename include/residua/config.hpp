@@ -46,15 +46,18 @@
 #define RESIDUA_BACKEND RESIDUA_BACKEND_SCALAR
 #endif
 
-// A function over vectors has to be inlined: out of line, its registers would go through memory, and a copy left in
-// an object file could be called from a unit whose CPU lacks them.
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "residua: needs GCC or Clang, whose means keep a product and a sum from being fused"
+#endif
+#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 2
+#error "residua: the x87 unit computes with more bits than a number has; compile with -mfpmath=sse"
 #endif
 #if defined(__MINGW32__) && !defined(__clang__) && defined(__AVX__) && RESIDUA_BACKEND != RESIDUA_BACKEND_SCALAR
 #error \
     "residua: MinGW's GCC misaligns vectors of 32 bytes and more on the stack (GCC bug 54412); use Clang, or RESIDUA_BACKEND_SCALAR"
 #endif
+// A function over vectors has to be inlined: out of line, its registers would go through memory, and a copy left in
+// an object file could be called from a unit whose CPU lacks them.
 #define RESIDUA_INLINE [[gnu::always_inline]] inline
 #define RESIDUA_OUT_OF_LINE [[gnu::noinline]] inline
 

@@ -24,7 +24,7 @@ struct gated_rms_norm_options {
     required<T> eps;
     norm_gate gate = norm_gate::silu;
     gate_order order = gate_order::norm_first;
-    norm_rounding rounding = norm_rounding::once;  ///< where a y of 16 bits is rounded
+    norm_rounding rounding = norm_rounding::once;  ///< whether x r is rounded to the type of x
 };
 
 /// The options of `gated_rms_norm_vjp`.

@@ -58,7 +58,8 @@ template <writable_rows TPre, writable_rows TPost, writable_rows TComb, readable
 void mhc_coefficients_jvp(TPre&& tpre, TPost&& tpost, TComb&& tcomb, const M& m, const A& a, const B& b,
                           const TM& tm, const TA& ta, const TB& tb, mhc_options options);
 
-/// What a sublayer reads: y = sum_i pre_i x_i. `mix_streams` to one stream.
+/// What a sublayer reads: y = sum_i pre_i x_i. `mix_streams` to one stream. pre has a row for each token, or one for all,
+/// whose gradient is then the sum over the tokens.
 template <writable_rows Y, readable_rows X, readable_rows Pre>
 void mhc_read(Y&& y, const X& x, const Pre& pre);
 /// dx_i = pre_i dy, dpre_i = <dy, x_i>. dx may be exactly x. Error: as of `mix_streams_vjp`.
@@ -68,7 +69,8 @@ void mhc_read_vjp(DX&& dx, DPre&& dpre, const X& x, const Pre& pre, const DY& dy
 template <writable_rows TY, readable_rows X, readable_rows Pre, readable_rows TX, readable_rows TPre>
 void mhc_read_jvp(TY&& ty, const X& x, const Pre& pre, const TX& tx, const TPre& tpre);
 
-/// What is written back: y_j = post_j f + sum_i comb(i, j) x_i, in this order. y may be exactly x, not f.
+/// What is written back: y_j = post_j f + sum_i comb(i, j) x_i, in this order. y may be exactly x, not f. post
+/// and comb have rows as pre has in `mhc_read`.
 /// Error and range: as of `mix_streams`, with a stream more.
 template <writable_rows Y, readable_rows X, readable_rows F, readable_rows Post, readable_rows Comb>
 void mhc_write(Y&& y, const X& x, const F& f, const Post& post, const Comb& comb);

@@ -24,7 +24,7 @@ namespace RESIDUA_API {
 template <class T>
 struct rms_norm_options {
     required<T> eps;                               ///< added to the mean square, at least 0
-    norm_rounding rounding = norm_rounding::once;  ///< where a y of 16 bits is rounded
+    norm_rounding rounding = norm_rounding::once;  ///< whether x r is rounded to the type of x
 };
 
 /// The options of `rms_norm_vjp`.

@@ -162,8 +162,8 @@ RESIDUA_OUT_OF_LINE std::size_t last_level_cache() noexcept
     return largest > 0 ? largest : ~std::size_t{0};
 }
 
-/// Whether an output is stored past the caches. No last level is smaller than what is not even compared with it: the CPU
-/// takes microseconds to describe itself.
+/// Whether an output is stored past the caches. Few calls get as far as to ask for the last level: the CPU takes microseconds
+/// to describe itself.
 template <class T>
 RESIDUA_INLINE constexpr bool is_streaming(const rows<T>& r) noexcept
 {

@@ -362,7 +362,6 @@ RESIDUA_LANE_INLINE reg<std::uint64_t> to_bits(reg<double> a) { return reinterpr
 RESIDUA_LANE_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return reinterpret<float>(a); }
 RESIDUA_LANE_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return reinterpret<double>(a); }
 
-// The sign bit flipped, of a zero and a NaN too.
 // clang-format on
 
 // On x86 min(a, b) is a < b ? a : b to the letter; elsewhere the comparison says so.
