@@ -80,8 +80,8 @@ void layer_norm(Y&& y, const X& x, const W& weight, const B& bias,
 ///     db = sum over rows of dy                  weight_gradient::accumulate`. They share nothing with the others.
 ///
 /// Without `db`, or without both, less is computed. dw and db are summed row after row, each in its own type.
-/// Error of dx: computed in double and rounded once; half an ulp of dx and 8 ulp of double of the largest term,
-/// max_j r (|a_j| + mean|a| + |xh_j| mean|a xh|), in double 8 ulp of the latter. Of data of double: where a and the sums over
+/// Error of dx: computed in double and rounded once; half an ulp of dx and 8 ulp of double of the largest term, max_j r
+/// (|a_j| + mean|a| + |xh_j| mean|a xh|), in double 8 ulp of the latter. Of data of double: where a and the sums over
 /// it stay in range. Of what a row adds to dw: 6 ulp of double of dy.
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void layer_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,

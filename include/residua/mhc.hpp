@@ -44,8 +44,8 @@ void mhc_coefficients(Pre&& pre, Post&& post, Comb&& comb, const M& m, const A& 
 
 /// The gradient, through every normalisation. dm is overwritten, and may be exactly m; da and db are sums over the
 /// tokens in double, rounded once, overwritten or added to with `.da_db = weight_gradient::accumulate`.
-/// Error for |z| < 1000: half an ulp and 2^-40 (in double 2^-46) of the largest |dpre|, |dpost| or |dcomb|: for dm times the largest |a|,
-/// for da and db for each m that is summed, and for da times the largest |m|.
+/// Error for |z| < 1000: half an ulp and 2^-40 (in double 2^-46) of the largest |dpre|, |dpost| or |dcomb|: for dm
+/// times the largest |a|, for da and db for each m that is summed, and for da times the largest |m|.
 template <writable_rows DM, writable_rows DA, writable_rows DB, readable_rows M, readable_rows A, readable_rows B,
           readable_rows DPre, readable_rows DPost, readable_rows DComb>
 void mhc_coefficients_vjp(DM&& dm, DA&& da, DB&& db, const M& m, const A& a, const B& b, const DPre& dpre,

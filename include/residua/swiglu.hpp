@@ -16,11 +16,11 @@
 /// interleaved z). Any other overlap is an error.
 /// Errors: shapes that differ, a z with an odd number of columns, overlap, an option that is not positive or is NaN:
 /// RESIDUA_ASSERT.
-/// Options: `{.rounding = activation_rounding::before_product}` makes both factors be rounded to the types of gate and up
-/// before they are multiplied, as where a model stores silu(gate); by default y is rounded once. (Eager GPT-OSS rounds
-/// alpha gate and its sigmoid too, which has no name here.) Gradients and derivatives are those of the formula. The limits
-/// of a form come with it; an infinite limit clamps nothing, to the bit (but for which NaN a NaN is). `{.accuracy = accuracy::precise}` lowers the bound
-/// of y.
+/// Options: `{.rounding = activation_rounding::before_product}` makes both factors be rounded to the types of gate and
+/// up before they are multiplied, as where a model stores silu(gate); by default y is rounded once. (Eager GPT-OSS
+/// rounds alpha gate and its sigmoid too, which has no name here.) Gradients and derivatives are those of the formula.
+/// The limits of a form come with it; an infinite limit clamps nothing, to the bit (but for which NaN a NaN is).
+/// `{.accuracy = accuracy::precise}` lowers the bound of y.
 ///
 /// y: NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: of `swiglu`, `geglu`
 /// and `geglu_tanh` -0 up, and infinite for an infinite up; of `reglu` and `sigmoid_gate` +0 up; else a zero.

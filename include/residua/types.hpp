@@ -198,12 +198,13 @@ enum class activation_rounding : std::uint8_t { once, before_product };
 /// What becomes of the memory that a weight's gradient is written to: the sum over the rows replaces it, or is added.
 enum class weight_gradient : std::uint8_t { overwrite, accumulate };
 
-/// How an output is stored. `cached`: as everything is, so that what reads it next finds it in a cache as far as it fits;
-/// a line of memory that is not there has to be read before it is written. `streaming`: past the caches, in whole lines that
-/// are not read, for an output that is not read again soon; on x86 alone, elsewhere it is `cached`. `automatic`: streaming
-/// where all rows of the output in this call take at least as much memory as the last level of the CPU's cache, and 16 MiB,
-/// so that nothing of it would still be there. An output that is one of the inputs is read anyway, and stored as `cached`; so
-/// are those of several residual streams, of AttnRes and of matrix products. The results are the same to the bit. A call ends with what orders its streaming stores before all later ones, so that
+/// How an output is stored. `cached`: as everything is, so that what reads it next finds it in a cache as far as it
+/// fits; a line of memory that is not there has to be read before it is written. `streaming`: past the caches, in whole
+/// lines that are not read, for an output that is not read again soon; on x86 alone, elsewhere it is `cached`.
+/// `automatic`: streaming where all rows of the output in this call take at least as much memory as the last level of
+/// the CPU's cache, and 16 MiB, so that nothing of it would still be there. An output that is one of the inputs is read
+/// anyway, and stored as `cached`; so are those of several residual streams, of AttnRes and of matrix products. The
+/// results are the same to the bit. A call ends with what orders its streaming stores before all later ones, so that
 /// other threads need nothing else than after ordinary stores.
 enum class store : std::uint8_t { automatic, cached, streaming };
 
