@@ -59,7 +59,8 @@ void add_rms_norm(Y&& y, R&& residual, const X& x, const W& weight,
 ///                                            weight_gradient::accumulate`. It must share nothing with the others.
 ///
 /// Computed in double, each result rounded once. dresidual and dx may each be exactly any of the inputs, but share
-/// nothing with each other. `residual` is the one after the call of `add_rms_norm`.
+/// nothing with each other. `residual` is the one after the call of `add_rms_norm`; for `norm_of::exact` give h in float as it
+/// was before it was stored.
 /// Error of dresidual: half an ulp of it and 4 ulp of double of the largest term (see `rms_norm_vjp`); of dx one rounding
 /// more; of what a row adds to dw: 4 ulp of double.
 template <writable_rows DR, writable_rows DX, readable_rows R, channel_weight W, readable_rows DRO,
