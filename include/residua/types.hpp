@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <residua/config.hpp>
+#include <residua/abi.hpp>
 
 namespace residua {
 inline namespace RESIDUA_ABI_VERSION {
