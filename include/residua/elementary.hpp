@@ -43,8 +43,8 @@ template <writable_rows Y, readable_rows X>
 void silu(Y&& y, const X& x, elementary_options options = {});
 
 /// y = x Phi(x) with the normal distribution Phi (the erf form of GELU), down to subnormal results; -0 at -infinity,
-/// +infinity at +infinity. Computed in double for every type, of double with the roundings made good. Error: at most 1 ulp
-/// in either accuracy.
+/// +infinity at +infinity. Computed in double for every type and rounded once (of 16 bits by way of float), of double with
+/// the roundings made good. Error: at most 1 ulp in either accuracy.
 /// Source: Hendrycks and Gimpel 2016, arXiv 1606.08415.
 template <writable_rows Y, readable_rows X>
 void gelu(Y&& y, const X& x, elementary_options options = {});
@@ -68,16 +68,46 @@ void silu_derivative(Y&& y, const X& x, elementary_options options = {});
 template <writable_rows Y, readable_rows X>
 void convert(Y&& y, const X& x);
 
-// The gradient and the derivative of f = exp, tanh, sigmoid, silu, silu_derivative, gelu, gelu_tanh, relu, each as
-//
-//     exp_vjp(dx, x, dy)      dx = dy f'(x)
-//     exp_jvp(ty, x, tx)      ty = f'(x) tx
-//
-// Computed as `gelu` is, and rounded once (of 16 bits by way of float); neither f'(x) nor the product leaves the range on
-// the way, so that even a derivative which is 0 in double counts if dy is large enough. An infinite dy gives an infinite
-// dx, and an infinite x is the limit of finite ones. relu'(0) = 0, and where relu' is 0 so is dx, for every dy but NaN. NaN
-// in x or dy gives NaN. dx may be exactly x or dy. Error: at most 1 ulp (measured: 0.51 in float, 0.8 in double), next to a
-// zero of f' too.
+#define RESIDUA_DIAGONAL(name)                                                                                \
+    template <writable_rows DX, readable_rows X, readable_rows DY>                                            \
+    void name##_vjp(DX&& dx, const X& x, const DY& dy)                                                        \
+    {                                                                                                         \
+        const auto out = detail::view(dx);                                                                    \
+        const auto in = detail::constant_view(x);                                                             \
+        const auto along = detail::constant_view(dy);                                                         \
+        RESIDUA_ASSERT(detail::same_shape(out, in, along), #name " derivative: shapes differ");               \
+        RESIDUA_ASSERT(detail::same_or_apart(out, in, along), #name " derivative: operands overlap in part"); \
+        kernels::name##_jacobian<detail::arithmetic<DX, const X&, const DY&>>(                                \
+            detail::shape_of(out), detail::memory(out), detail::memory(in), detail::memory(along));           \
+    }                                                                                                         \
+    template <writable_rows TY, readable_rows X, readable_rows TX>                                            \
+    void name##_jvp(TY&& ty, const X& x, const TX& tx)                                                        \
+    {                                                                                                         \
+        RESIDUA_SELF::name##_vjp(ty, x, tx);                                                                  \
+    }
+
+/// The gradient and the derivative of f = exp, tanh, sigmoid, silu, silu_derivative, gelu, gelu_tanh, relu, each as
+///
+///     exp_vjp(dx, x, dy)      dx = dy f'(x)
+///     exp_jvp(ty, x, tx)      ty = f'(x) tx
+///
+/// Computed as `gelu` is, and rounded once (of 16 bits by way of float); neither f'(x) nor the product leaves the range on
+/// the way, so that even a derivative which is 0 in double counts if dy is large enough. An infinite dy gives an infinite
+/// dx, and an infinite x is the limit of finite ones. relu'(0) = 0, and where relu' is 0 so is dx, for every dy but NaN. NaN
+/// in x or dy gives NaN. dx may be exactly x or dy. Error: at most 1 ulp (measured: 0.51 in float, 0.8 in double), next to a
+/// zero of f' too.
+/// @{
+RESIDUA_DIAGONAL(exp)
+RESIDUA_DIAGONAL(tanh)
+RESIDUA_DIAGONAL(sigmoid)
+RESIDUA_DIAGONAL(silu)
+RESIDUA_DIAGONAL(silu_derivative)
+RESIDUA_DIAGONAL(gelu)
+RESIDUA_DIAGONAL(gelu_tanh)
+RESIDUA_DIAGONAL(relu)
+/// @}
+
+#undef RESIDUA_DIAGONAL
 
 /// y = cos(2 pi x): x counts turns, so the reduction is exact, and the value at every quarter turn too. NaN at the
 /// infinities. Error: at most 2 ulp.
@@ -135,35 +165,6 @@ RESIDUA_ELEMENTWISE_OF_OPTIONS(silu_derivative)
 #undef RESIDUA_ELEMENTWISE_OF_OPTIONS
 #undef RESIDUA_ELEMENTWISE
 #undef RESIDUA_CHECKED_VIEWS
-
-#define RESIDUA_DIAGONAL(name)                                                                                \
-    template <writable_rows DX, readable_rows X, readable_rows DY>                                            \
-    void name##_vjp(DX&& dx, const X& x, const DY& dy)                                                        \
-    {                                                                                                         \
-        const auto out = detail::view(dx);                                                                    \
-        const auto in = detail::constant_view(x);                                                             \
-        const auto along = detail::constant_view(dy);                                                         \
-        RESIDUA_ASSERT(detail::same_shape(out, in, along), #name " derivative: shapes differ");               \
-        RESIDUA_ASSERT(detail::same_or_apart(out, in, along), #name " derivative: operands overlap in part"); \
-        kernels::name##_jacobian<detail::arithmetic<DX, const X&, const DY&>>(                                \
-            detail::shape_of(out), detail::memory(out), detail::memory(in), detail::memory(along));           \
-    }                                                                                                         \
-    template <writable_rows TY, readable_rows X, readable_rows TX>                                            \
-    void name##_jvp(TY&& ty, const X& x, const TX& tx)                                                        \
-    {                                                                                                         \
-        RESIDUA_SELF::name##_vjp(ty, x, tx);                                                                  \
-    }
-
-RESIDUA_DIAGONAL(exp)
-RESIDUA_DIAGONAL(tanh)
-RESIDUA_DIAGONAL(sigmoid)
-RESIDUA_DIAGONAL(silu)
-RESIDUA_DIAGONAL(silu_derivative)
-RESIDUA_DIAGONAL(gelu)
-RESIDUA_DIAGONAL(gelu_tanh)
-RESIDUA_DIAGONAL(relu)
-
-#undef RESIDUA_DIAGONAL
 
 template <writable_rows DX, readable_rows Y, readable_rows DY>
 void tanh_vjp_from_output(DX&& dx, const Y& y, const DY& dy)

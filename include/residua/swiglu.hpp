@@ -322,36 +322,54 @@ concept writable_packed_rows = packed_rows<P> && !std::is_const_v<typename std::
 
 /// y = silu(gate) up, silu(g) = g / (1 + e^-g); also the silu gate of a norm's output or of attention, with up = x.
 /// Source: Shazeer 2020, arXiv 2002.05202.
+/// @{
 RESIDUA_GATED(swiglu, gated_options)
+/// @}
 
 /// y = gelu(gate) up, gelu(g) = g Phi(g) with the normal distribution Phi (the erf form). Source: as above.
+/// @{
 RESIDUA_GATED(geglu, gated_options)
+/// @}
 
 /// y = gelu_tanh(gate) up, 0.5 g (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))). Source: Gemma.
+/// @{
 RESIDUA_GATED(geglu_tanh, gated_options)
+/// @}
 
 /// y = max(gate, 0) up; where the gate is not positive it passes no gradient. Source: Shazeer 2020.
+/// @{
 RESIDUA_GATED(reglu, gated_options)
+/// @}
 
 /// y = silu(min(gate, limit)) clamp(up, -limit, limit): the gate is clamped from above only, before the activation.
 /// Source: DeepSeek V4's configuration (swiglu_limit 10).
+/// @{
 RESIDUA_GATED(clamped_swiglu, clamped_swiglu_options)
+/// @}
 
 /// y = min(silu(gate), limit) clamp(up, -limit, limit): clamped after the activation. Source: Step 3.5's configuration.
+/// @{
 RESIDUA_GATED(swiglu_clamped_after, clamped_swiglu_options)
+/// @}
 
 /// y = g sigmoid(alpha g) (clamp(up, -limit, limit) + 1), g = min(gate, limit). Source: GPT-OSS's reference code.
+/// @{
 RESIDUA_GATED(gpt_oss_swiglu, gpt_oss_swiglu_options)
+/// @}
 
 /// y = beta tanh(gate / beta) sigmoid(gate) * linear_beta tanh(up / linear_beta), so |y| < beta linear_beta.
 /// Source: Kimi K3's configuration.
+/// @{
 RESIDUA_GATED(situ_glu, situ_glu_options)
+/// @}
 
 /// y = x sigmoid(gate), the output gate of attention: `sigmoid_gate(y, x, gate)`, `sigmoid_gate_vjp(dx, dgate, x, gate,
 /// dy)`, `sigmoid_gate_jvp(ty, x, gate, tx, tgate)`. In a packed z the gate comes first, as everywhere. Sources: Qwen3-Next;
 /// Qiu et al. 2025, arXiv 2505.06708.
+/// @{
 RESIDUA_GATED_APART(sigmoid_gate, gated_options, x, gate, gate, x)
 RESIDUA_GATED_PACKED(sigmoid_gate, gated_options)
+/// @}
 
 #undef RESIDUA_GATED
 #undef RESIDUA_GATED_PACKED
