@@ -14,40 +14,6 @@ RESIDUA_LANE_INLINE V convert(V x)
 {
     return select(x == x, x, x + x);
 }
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE V gelu(V x)
-{
-    return value(scaled_gelu<A>(x));
-}
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE V gelu_tanh(V x)
-{
-    return value(scaled_gelu_tanh<A>(x));
-}
-/// Of floats in double and rounded, as all derivatives are; of doubles in two numbers each.
-struct silu_derivative_of : computes_wide {
-    template <class V>
-    RESIDUA_LANE_INLINE V operator()(V x) const
-    {
-        if constexpr (std::is_same_v<scalar<V>, float>) {
-            return (*this)(in_both_types(x));
-        } else {
-            return value(silu_slope<accuracy::precise>(x));
-        }
-    }
-    template <class V>
-    RESIDUA_LANE_INLINE V operator()(in_both<V> x) const
-    {
-        using W = decltype(x.wide);
-        return narrowed(times_silu(W::broadcast(1), x.wide).slope);
-    }
-};
-template <class T>
-inline void silu_derivative(shape s, output y, input x)
-{
-    map<T>(silu_derivative_of{}, s, y, x);
-}
-
 #define RESIDUA_ELEMENTWISE(name)                   \
     struct name##_of {                              \
         template <class V>                          \
@@ -78,12 +44,29 @@ inline void silu_derivative(shape s, output y, input x)
         if (tier == accuracy::precise) return map<T>(name##_of<accuracy::precise>{}, s, y, x); \
         map<T>(name##_of<accuracy::standard>{}, s, y, x);                                      \
     }
-#define RESIDUA_WIDE_ELEMENTWISE(name)                      \
-    RESIDUA_FUNCTION_OF_BOTH_ACCURACIES(name)               \
-    template <class T>                                      \
-    inline void name(shape s, output y, input x)            \
-    {                                                       \
-        map<double>(name##_of<accuracy_for<T>>{}, s, y, x); \
+// Of floats in double and rounded, as all derivatives are; of doubles in two numbers each.
+#define RESIDUA_WIDE_ELEMENTWISE(name, of_double, of_floats)  \
+    struct name##_of : computes_wide {                        \
+        template <class V>                                    \
+        RESIDUA_LANE_INLINE V operator()(V x) const           \
+        {                                                     \
+            if constexpr (std::is_same_v<scalar<V>, float>) { \
+                return (*this)(in_both_types(x));             \
+            } else {                                          \
+                return value(of_double(x));                   \
+            }                                                 \
+        }                                                     \
+        template <class V>                                    \
+        RESIDUA_LANE_INLINE V operator()(in_both<V> x) const  \
+        {                                                     \
+            const auto one = decltype(x.wide)::broadcast(1);  \
+            return narrowed(of_floats);                       \
+        }                                                     \
+    };                                                        \
+    template <class T>                                        \
+    inline void name(shape s, output y, input x)              \
+    {                                                         \
+        map<T>(name##_of{}, s, y, x);                         \
     }
 
 RESIDUA_TIERED_ELEMENTWISE(exp)
@@ -94,8 +77,9 @@ RESIDUA_TIERED_ELEMENTWISE(silu)
 RESIDUA_ELEMENTWISE(cos_2pi)
 RESIDUA_ELEMENTWISE(relu)
 RESIDUA_ELEMENTWISE(convert)
-RESIDUA_WIDE_ELEMENTWISE(gelu)
-RESIDUA_WIDE_ELEMENTWISE(gelu_tanh)
+RESIDUA_WIDE_ELEMENTWISE(gelu, scaled_gelu, times_gelu(one, x.wide).value)
+RESIDUA_WIDE_ELEMENTWISE(gelu_tanh, scaled_gelu_tanh, times_gelu_tanh(one, x.wide).value)
+RESIDUA_WIDE_ELEMENTWISE(silu_derivative, silu_slope<accuracy::precise>, times_silu(one, x.wide).slope)
 
 #undef RESIDUA_WIDE_ELEMENTWISE
 #undef RESIDUA_TIERED_ELEMENTWISE
@@ -103,7 +87,7 @@ RESIDUA_WIDE_ELEMENTWISE(gelu_tanh)
 #undef RESIDUA_ELEMENTWISE
 
 // out = f'(x) v: the Jacobian of a function of each element is diagonal, so this is its VJP and its JVP.
-#define RESIDUA_DIAGONAL(name)                                             \
+#define RESIDUA_DIAGONAL(name, slope_of_double)                            \
     struct name##_jacobian_of : computes_wide {                            \
         template <class V>                                                 \
         RESIDUA_LANE_INLINE V operator()(V x, V v) const                   \
@@ -111,7 +95,7 @@ RESIDUA_WIDE_ELEMENTWISE(gelu_tanh)
             if constexpr (std::is_same_v<scalar<V>, float>) {              \
                 return (*this)(in_both_types(x), in_both_types(v));        \
             } else {                                                       \
-                return value(name##_slope<accuracy::precise>(x) * v);      \
+                return value(slope_of_double(x) * v);                      \
             }                                                              \
         }                                                                  \
         template <class V>                                                 \
@@ -126,13 +110,13 @@ RESIDUA_WIDE_ELEMENTWISE(gelu_tanh)
         map<T>(name##_jacobian_of{}, s, out, x, v);                        \
     }
 
-RESIDUA_DIAGONAL(exp)
-RESIDUA_DIAGONAL(tanh)
-RESIDUA_DIAGONAL(sigmoid)
-RESIDUA_DIAGONAL(silu)
-RESIDUA_DIAGONAL(silu_derivative)
-RESIDUA_DIAGONAL(gelu)
-RESIDUA_DIAGONAL(gelu_tanh)
+RESIDUA_DIAGONAL(exp, exp_slope)
+RESIDUA_DIAGONAL(tanh, tanh_slope)
+RESIDUA_DIAGONAL(sigmoid, sigmoid_slope<accuracy::precise>)
+RESIDUA_DIAGONAL(silu, silu_slope<accuracy::precise>)
+RESIDUA_DIAGONAL(silu_derivative, silu_derivative_slope)
+RESIDUA_DIAGONAL(gelu, gelu_slope)
+RESIDUA_DIAGONAL(gelu_tanh, gelu_tanh_slope)
 
 #undef RESIDUA_DIAGONAL
 

@@ -5,8 +5,8 @@ namespace RESIDUA_PASS {
 
 // --- the factor of the gate ------------------------------------------------------------------------------------
 //
-// product   a(gate) times a factor, in what the form computes with: only the result may leave the range. Where the form
-//           is `wide`, it is computed in double and from `exact`
+// product   a(gate) times a factor, in what the form computes with: only the result may leave the range. Forms that are
+//           `wide` have none; they are computed from the following
 // exact     a(gate), in double
 // slope     a'(gate), in double
 // passes    where the gradient does
@@ -32,25 +32,24 @@ struct always_passes {
     }
 };
 
-#define RESIDUA_SCALED_FACTOR(name, function)                       \
-    template <accuracy A>                                           \
-    struct name : always_passes {                                   \
-        static constexpr bool wide = true;                          \
-        template <class V>                                          \
-        RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const \
-        {                                                           \
-            return scaled_##function<A>(gate);                      \
-        }                                                           \
-        template <class V>                                          \
-        RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const \
-        {                                                           \
-            return function##_slope<A>(gate);                       \
-        }                                                           \
-        template <class V>                                          \
-        RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const       \
-        {                                                           \
-            return times_##function(g, gate);                       \
-        }                                                           \
+#define RESIDUA_SCALED_FACTOR(name, function)                      \
+    struct name : always_passes {                                  \
+        static constexpr bool wide = true;                         \
+        template <class V>                                         \
+        RESIDUA_LANE_INLINE scaled_extended<V> exact(V gate) const \
+        {                                                          \
+            return scaled_##function(gate);                        \
+        }                                                          \
+        template <class V>                                         \
+        RESIDUA_LANE_INLINE scaled_extended<V> slope(V gate) const \
+        {                                                          \
+            return function##_slope(gate);                         \
+        }                                                          \
+        template <class V>                                         \
+        RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const      \
+        {                                                          \
+            return times_##function(g, gate);                      \
+        }                                                          \
     };
 RESIDUA_SCALED_FACTOR(gelu_factor, gelu)
 RESIDUA_SCALED_FACTOR(gelu_tanh_factor, gelu_tanh)
@@ -135,7 +134,6 @@ struct sigmoid_factor : always_passes {
     }
 };
 
-template <accuracy A>
 struct relu_factor {
     static constexpr bool wide = false;
     template <class V>
@@ -144,14 +142,14 @@ struct relu_factor {
         return relu(gate) * factor;
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_extended<V> exact(V gate) const
     {
-        return exactly<A>(split(relu(gate)));
+        return exactly(split(relu(gate)));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V) const
+    RESIDUA_LANE_INLINE scaled_extended<V> slope(V) const
     {
-        return {exactly<A>(V::broadcast(1)), zero<V>()};
+        return exactly(scaled<V>{V::broadcast(1), zero<V>()});
     }
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V gate) const
@@ -232,7 +230,7 @@ struct clamped_silu : silu_factor<A> {
     template <class V>
     RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
     {
-        return select(passes(gate), silu_only::exact(gate), exactly<A>(split(V::broadcast(scalar<V>(limit)))));
+        return select(passes(gate), silu_only::exact(gate), exactly(split(V::broadcast(scalar<V>(limit)))));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V gate) const
@@ -257,39 +255,38 @@ RESIDUA_LANE_INLINE extended<V> quotient_with_tail(V x, V cap)
     return {quotient, tail_within_reach(quotient, fma(-quotient, cap, x) / cap)};
 }
 /// cap tanh(x / cap), which is x itself where x / cap could lose bits as a subnormal number.
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> soft_cap(V x, V cap)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> soft_cap(V x, V cap)
 {
     const auto q = quotient_with_tail(x, cap);
-    const scaled_number<A, V> capped{tanh_with_tail<A>(q), zero<V>()};
-    return select(abs(q.hi) < V::broadcast(0x1p-28), exactly<A>(split(x)), capped * split(cap));
+    const scaled_extended<V> capped{tanh(q), zero<V>()};
+    return select(abs(q.hi) < V::broadcast(0x1p-28), exactly(split(x)), capped * split(cap));
 }
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> soft_cap_slope(V x, V cap)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> soft_cap_slope(V x, V cap)
 {
     const auto q = quotient_with_tail(x, cap);
-    return tanh_slope<A>(q.hi, q.low);
+    return tanh_slope(q.hi, q.low);
 }
 
 /// beta tanh(gate / beta) sigmoid(gate)
 template <class T>
 struct soft_capped_factor : always_passes {
     static constexpr bool wide = true;
-    static constexpr accuracy A = accuracy_for<T>;
     T beta;
 
     RESIDUA_LANE_INLINE explicit soft_capped_factor(T cap) : beta{cap} {}
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_extended<V> exact(V gate) const
     {
-        return scaled_sigmoid<A>(gate) * soft_cap<A>(gate, V::broadcast(scalar<V>(beta)));
+        return scaled_sigmoid<accuracy::precise>(gate) * soft_cap(gate, V::broadcast(scalar<V>(beta)));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
+    RESIDUA_LANE_INLINE scaled_extended<V> slope(V gate) const
     {
         const V cap = V::broadcast(scalar<V>(beta));
-        return soft_cap_slope<A>(gate, cap) * scaled_sigmoid<A>(gate)
-               + sigmoid_slope<A>(gate) * soft_cap<A>(gate, cap);
+        return soft_cap_slope(gate, cap) * scaled_sigmoid<accuracy::precise>(gate)
+               + sigmoid_slope<accuracy::precise>(gate) * soft_cap(gate, cap);
     }
     template <class V>
     RESIDUA_LANE_INLINE value_and_slope<V> of_floats(V g, V gate) const
@@ -381,7 +378,7 @@ struct clamped_up_and_one : clamped_up<T> {
     template <class V>
     RESIDUA_LANE_INLINE auto exact(V up) const
     {
-        return split(number_of<accuracy_for<T>>(sum(up)));
+        return split(sum(up));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto of_floats(V up) const
@@ -399,7 +396,6 @@ private:
 
 template <class T>
 struct soft_capped_up : always_passes {
-    static constexpr accuracy A = accuracy_for<T>;
     T cap;
 
     RESIDUA_LANE_INLINE explicit soft_capped_up(T most) : cap{most} {}
@@ -409,14 +405,14 @@ struct soft_capped_up : always_passes {
         return value(exact(up));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V up) const
+    RESIDUA_LANE_INLINE scaled_extended<V> exact(V up) const
     {
-        return soft_cap<A>(up, V::broadcast(scalar<V>(cap)));
+        return soft_cap(up, V::broadcast(scalar<V>(cap)));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V up) const
+    RESIDUA_LANE_INLINE scaled_extended<V> slope(V up) const
     {
-        return soft_cap_slope<A>(up, V::broadcast(scalar<V>(cap)));
+        return soft_cap_slope(up, V::broadcast(scalar<V>(cap)));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto of_floats(V up) const
@@ -434,20 +430,33 @@ struct gated_activation {
     Up b;
 };
 
+/// How a form computes: one that is `wide` floats in double and doubles in two numbers each, others both as they are.
+struct computes_as_it_reads {};
 template <class Form>
-struct gated_of {
+using width_of = std::conditional_t<Form::gate::wide, computes_wide, computes_as_it_reads>;
+
+template <class Form>
+struct gated_of : width_of<Form> {
     Form f;
 
+    RESIDUA_LANE_INLINE explicit gated_of(const Form& form) : f{form} {}
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate, V up) const
     {
-        if constexpr (Form::gate::wide) {
+        if constexpr (Form::gate::wide && std::is_same_v<scalar<V>, float>) {
+            return (*this)(in_both_types(gate), in_both_types(up));
+        } else if constexpr (Form::gate::wide) {
             return value(f.a.exact(gate) * f.b.exact(up));
         } else if constexpr (requires { f.b.low(up); }) {
             return f.a.product(gate, f.b.factor(up), f.b.low(up));
         } else {
             return f.a.product(gate, f.b.factor(up));
         }
+    }
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(in_both<V> gate, in_both<V> up) const
+    {
+        return narrowed(f.a.of_floats(f.b.of_floats(up.wide).value, gate.wide).value);
     }
 };
 template <class Form>
@@ -457,7 +466,10 @@ struct factor_of_gate {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V gate) const
     {
-        if constexpr (Form::gate::wide) {
+        if constexpr (Form::gate::wide && std::is_same_v<scalar<V>, float>) {
+            const auto wide = widen(gate);
+            return narrowed(f.a.of_floats(decltype(wide)::broadcast(1), wide).value);
+        } else if constexpr (Form::gate::wide) {
             return value(f.a.exact(gate));
         } else {
             return f.a.product(gate, V::broadcast(1));
@@ -471,7 +483,11 @@ struct factor_of_up {
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V up) const
     {
-        return f.b.factor(up);
+        if constexpr (Form::gate::wide && std::is_same_v<scalar<V>, float>) {
+            return narrowed(f.b.of_floats(widen(up)).value);
+        } else {
+            return f.b.factor(up);
+        }
     }
 };
 struct product_of_factors {
@@ -608,14 +624,13 @@ struct run_gated {
     template <class Form>
     void operator()(const Form& f) const
     {
-        using C = std::conditional_t<Form::gate::wide, double, T>;
-        if (rounding == activation_rounding::once) return map<C>(gated_of<Form>{f}, s, y, gate, up);
+        if (rounding == activation_rounding::once) return map<T>(gated_of<Form>{f}, s, y, gate, up);
         for (std::size_t i = 0; i < s.rows; ++i) {
-            const auto a = computed(factor_of_gate<Form>{f}, from<C>(gate, i));
-            const auto b = computed(factor_of_up<Form>{f}, from<C>(up, i));
-            const rounded_row<C> rounded_a{a.as_source(), gate.type};
-            const rounded_row<C> rounded_b{b.as_source(), up.type};
-            map_row(product_of_factors{}, s.columns, to<C>(y, i), rounded_a.as_source(), rounded_b.as_source());
+            const auto a = computed(factor_of_gate<Form>{f}, from<T>(gate, i));
+            const auto b = computed(factor_of_up<Form>{f}, from<T>(up, i));
+            const rounded_row<T> rounded_a{a.as_source(), gate.type};
+            const rounded_row<T> rounded_b{b.as_source(), up.type};
+            map_row(product_of_factors{}, s.columns, to<T>(y, i), rounded_a.as_source(), rounded_b.as_source());
         }
     }
 };
@@ -658,9 +673,9 @@ inline void with_form(gated_form form, gated_numbers<T> numbers, const Run& run)
     const T z = numbers.second;
     switch (form) {
         case gated_form::swiglu: return run_with(run, silu_factor<A>{}, plain_up{});
-        case gated_form::geglu: return run_with(run, gelu_factor<accuracy_for<T>>{}, plain_up{});
-        case gated_form::geglu_tanh: return run_with(run, gelu_tanh_factor<accuracy_for<T>>{}, plain_up{});
-        case gated_form::reglu: return run_with(run, relu_factor<accuracy_for<T>>{}, plain_up{});
+        case gated_form::geglu: return run_with(run, gelu_factor{}, plain_up{});
+        case gated_form::geglu_tanh: return run_with(run, gelu_tanh_factor{}, plain_up{});
+        case gated_form::reglu: return run_with(run, relu_factor{}, plain_up{});
         case gated_form::gpt_oss_swiglu:
             return run_with(run, clamped_factor<silu_factor_of<T, A>, T>{x, silu_factor_of<T, A>{z}},
                             clamped_up_and_one<T>{{x}});
@@ -684,13 +699,13 @@ template <class T>
 inline void gated_vjp(shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,
                       gated_numbers<T> numbers)
 {
-    with_form<accuracy_for<T>>(form, numbers, run_gated_vjp<T>{s, dgate, dup, gate, up, dy});
+    with_form<accuracy::precise>(form, numbers, run_gated_vjp<T>{s, dgate, dup, gate, up, dy});
 }
 template <class T>
 inline void gated_jvp(shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,
                       gated_numbers<T> numbers)
 {
-    with_form<accuracy_for<T>>(form, numbers, run_gated_jvp<T>{s, ty, gate, up, tgate, tup});
+    with_form<accuracy::precise>(form, numbers, run_gated_jvp<T>{s, ty, gate, up, tgate, tup});
 }
 
 }  // namespace RESIDUA_PASS

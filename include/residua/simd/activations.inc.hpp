@@ -1,5 +1,6 @@
 // The activations of a feed-forward layer and their derivatives, in double lanes. Each is a number whose power of two is
-// apart: it, and what it is multiplied by, may leave the range of double where their product does not.
+// apart: it, and what it is multiplied by, may leave the range of double where their product does not. (Of float it cannot:
+// of_floats.inc.hpp.)
 // Coefficients and their errors: docs/polynomials.sollya.
 
 namespace RESIDUA_PASS {
@@ -13,10 +14,8 @@ struct scaled {
 };
 template <accuracy A, class V>
 using scaled_number = scaled<V, number<A, V>>;
-
-/// What results of type T are computed in so that they are right but for their last rounding.
-template <class T>
-inline constexpr accuracy accuracy_for = sizeof(T) == 4 ? accuracy::standard : accuracy::precise;
+template <class V>
+using scaled_extended = scaled<V, extended<V>>;
 
 /// A constant in every lane.
 template <class V>
@@ -114,15 +113,15 @@ RESIDUA_LANE_INLINE scaled<V> split(V v)
     return {select(special, v, m), select(special, zero<V>(), exponent - bias)};
 }
 template <class V>
-RESIDUA_LANE_INLINE scaled<V, extended<V>> split(extended<V> v)
+RESIDUA_LANE_INLINE scaled_extended<V> split(extended<V> v)
 {
     const auto hi = split(v.hi);
     return {{hi.m, ldexp(v.low, -hi.n)}, hi.n};
 }
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> exactly(scaled<V> v)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> exactly(scaled<V> v)
 {
-    return {exactly<A>(v.m), v.n};
+    return {{v.m, zero<V>()}, v.n};
 }
 
 template <class V, class N, class M>
@@ -208,10 +207,10 @@ RESIDUA_LANE_INLINE scaled_number<A, V> scaled_exp(V x, V tail = zero<V>())
     const auto e = reduce_exp(x, activation_constants::reach, tail_within_reach(x, tail));
     return {number_of<A>(plus(V::broadcast(1), extended<V>{e.minus_one, e.low})), e.n};
 }
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> exp_slope(V x)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> exp_slope(V x)
 {
-    return scaled_exp<A>(x);
+    return scaled_exp<accuracy::precise>(x);
 }
 
 /// A number of at most about one, as it is seen beside 1.
@@ -256,22 +255,18 @@ RESIDUA_LANE_INLINE scaled_number<A, V> sigmoid_slope(V x, V tail = zero<V>())
     return {E.m / (sum * sum), E.n};
 }
 
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE number<A, V> tanh_with_tail(extended<V> x)
+template <class V>
+RESIDUA_LANE_INLINE extended<V> tanh(extended<V> x)
 {
-    if constexpr (A == accuracy::precise) {
-        const auto negative = x.hi < zero<V>();
-        const auto y = extended_tanh(x.hi, select(negative, -x.low, x.low));
-        return select(negative, -y, y);
-    } else {
-        return tanh(x.hi);
-    }
+    const auto negative = x.hi < zero<V>();
+    const auto y = extended_tanh(x.hi, select(negative, -x.low, x.low));
+    return select(negative, -y, y);
 }
 /// 1 - tanh^2 x = 4 E / (1 + E)^2 with E = e^-2|x|
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> tanh_slope(V x, V tail = zero<V>())
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> tanh_slope(V x, V tail = zero<V>())
 {
-    const auto quarter = sigmoid_slope<A>(x + x, tail + tail);
+    const auto quarter = sigmoid_slope<accuracy::precise>(x + x, tail + tail);
     return {quarter.m, quarter.n + V::broadcast(2)};
 }
 
@@ -332,18 +327,18 @@ RESIDUA_LANE_INLINE scaled_number<A, V> silu_slope(V x, V tail = zero<V>())
 }
 
 /// silu'' = s (1 - s) (2 + x (1 - 2 s)): with E = e^-|x| it is E (2 - |x| + E (2 + |x|)) / (1 + E)^3, and even.
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> silu_derivative_slope(V x)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> silu_derivative_slope(V x)
 {
     using c = activation_constants;
     const V size = abs(within(x, c::reach));
     const V two = V::broadcast(2);
-    const auto E = decay<A>(size, zero<V>());
+    const auto E = decay<accuracy::precise>(size, zero<V>());
     const auto e = beside_one(E);
     const auto sum = plus(V::broadcast(1), e);
-    const auto numerator = E.m * (number_of<A>(exact_sum(two, -size)) + e * number_of<A>(exact_sum(two, size)));
-    const scaled_number<A, V> elsewhere{numerator / (sum * sum * sum), E.n};
-    return near_zero<A>(from_zero(abs(x), zero<V>(), c::silu_turn), c::near_silu_turn, elsewhere);
+    const auto numerator = E.m * (exact_sum(two, -size) + e * exact_sum(two, size));
+    const scaled_extended<V> elsewhere{numerator / (sum * sum * sum), E.n};
+    return near_zero<accuracy::precise>(from_zero(abs(x), zero<V>(), c::silu_turn), c::near_silu_turn, elsewhere);
 }
 
 /// x s(a x) and its derivative, a > 0.
@@ -363,74 +358,73 @@ RESIDUA_LANE_INLINE scaled_number<A, V> silu_slope_at(V x, V a)
 // --- GELU ------------------------------------------------------------------------------------------------------
 
 /// Phi(-t) = e^(-t^2/2) g(t) for t >= 0: the two factors.
-template <accuracy A, class V>
+template <class V>
 struct normal_terms {
     V t;
-    scaled_number<A, V> bell;
-    number<A, V> g;
+    scaled_extended<V> bell;
+    extended<V> g;
 };
 /// g = h/(1 + t), with h a polynomial in z = (t - 5)/(t + 5) = (s - 10)/s. What the roundings of s and z take is a change
 /// dt of t, and dh/dt = g + (1 + t)(t g - 1/sqrt(2 pi)).
-template <accuracy A, class V>
-RESIDUA_LANE_INLINE normal_terms<A, V> normal_tail(V x)
+template <class V>
+RESIDUA_LANE_INLINE normal_terms<V> normal_tail(V x)
 {
     using c = activation_constants;
     const V t = min(V::broadcast(c::normal_reach), abs(x));
     const V minus_half = V::broadcast(-0.5);
     const auto square = exact_product(t, t);
-    const auto bell = scaled_exp<A>(minus_half * square.hi, minus_half * square.low);
+    const auto bell = scaled_exp<accuracy::precise>(minus_half * square.hi, minus_half * square.low);
     const auto s = exact_sum(t, V::broadcast(5));
     const auto next = exact_sum(t, V::broadcast(1));
     const V both = V::broadcast(1) / (s.hi * next.hi);
     const V of_next = both * s.hi;
     const V beyond = s.hi - V::broadcast(10);  // exact
     const V z = beyond * (both * next.hi);
-    auto h = polynomial<A>(z, c::normal_tail);
-    if constexpr (A == accuracy::precise) {
-        const V dt = fma(fma(-z, s.hi, beyond), V::broadcast(0.1) * s.hi, s.low);
-        const V slope = fma(h.hi, of_next, fma(h.hi, t, -(next.hi * V::broadcast(c::sqrt_half_over_pi.hi))));
-        h.low = fma(dt, slope, h.low);
-    }
-    return {t, bell, quotient(h, number_of<A>(next), of_next)};
+    auto h = polynomial<accuracy::precise>(z, c::normal_tail);
+    const V dt = fma(fma(-z, s.hi, beyond), V::broadcast(0.1) * s.hi, s.low);
+    const V slope = fma(h.hi, of_next, fma(h.hi, t, -(next.hi * V::broadcast(c::sqrt_half_over_pi.hi))));
+    h.low = fma(dt, slope, h.low);
+    return {t, bell, quotient(h, next, of_next)};
 }
 
 /// 1/2 + x p(x^2) where |x| < reach, else `elsewhere`.
-template <accuracy A, class V, std::size_t N>
-RESIDUA_LANE_INLINE scaled_number<A, V> in_the_middle(V x, double reach, const series<double, N>& p,
-                                                      scaled_number<A, V> elsewhere)
+template <class V, std::size_t N>
+RESIDUA_LANE_INLINE scaled_extended<V> in_the_middle(V x, double reach, const series<double, N>& p,
+                                                     scaled_extended<V> elsewhere)
 {
     const V bounded = within(x, reach);
-    const auto middle = plus(V::broadcast(0.5), polynomial<A>(bounded * bounded, p) * bounded);
-    return select(abs(x) < V::broadcast(reach), scaled_number<A, V>{middle, zero<V>()}, elsewhere);
+    const auto middle = plus(V::broadcast(0.5), polynomial<accuracy::precise>(bounded * bounded, p) * bounded);
+    return select(abs(x) < V::broadcast(reach), scaled_extended<V>{middle, zero<V>()}, elsewhere);
 }
 /// y below zero, 1 - y above.
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> on_either_side(V x, scaled_number<A, V> y)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> on_either_side(V x, scaled_extended<V> y)
 {
     const auto above = plus(V::broadcast(1), -beside_one(y));
-    return select(x < zero<V>(), y, scaled_number<A, V>{above, zero<V>()});
+    return select(x < zero<V>(), y, scaled_extended<V>{above, zero<V>()});
 }
 
 /// x Phi(x) with the normal distribution Phi.
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> scaled_gelu(V x)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> scaled_gelu(V x)
 {
     using c = activation_constants;
-    const auto n = normal_tail<A>(x);
-    const auto elsewhere = on_either_side<A>(x, scaled_number<A, V>{n.bell.m * n.g, n.bell.n});
-    return in_the_middle<A>(x, c::normal_middle_reach, c::normal_middle, elsewhere)
+    const auto n = normal_tail(x);
+    const auto elsewhere = on_either_side(x, scaled_extended<V>{n.bell.m * n.g, n.bell.n});
+    return in_the_middle(x, c::normal_middle_reach, c::normal_middle, elsewhere)
            * max(V::broadcast(-c::normal_reach), x);
 }
 /// Phi(x) + x phi(x)
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> gelu_slope(V x)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> gelu_slope(V x)
 {
     using c = activation_constants;
-    const auto n = normal_tail<A>(x);
-    const auto rest = n.g + number_of<A>(broadcast<V>(c::sqrt_half_over_pi) * -n.t);
-    const auto elsewhere = on_either_side<A>(x, scaled_number<A, V>{n.bell.m * rest, n.bell.n});
-    return near_zero<A>(from_zero(x, zero<V>(), c::gelu_zero), c::near_gelu_zero,
-                        in_the_middle<A>(x, c::gelu_slope_middle_reach, c::gelu_slope_middle, elsewhere));
+    const auto n = normal_tail(x);
+    const auto rest = n.g + broadcast<V>(c::sqrt_half_over_pi) * -n.t;
+    const auto elsewhere = on_either_side(x, scaled_extended<V>{n.bell.m * rest, n.bell.n});
+    return near_zero<accuracy::precise>(
+        from_zero(x, zero<V>(), c::gelu_zero), c::near_gelu_zero,
+        in_the_middle(x, c::gelu_slope_middle_reach, c::gelu_slope_middle, elsewhere));
 }
 
 /// u = 2 sqrt(2/pi) (x + 0.044715 x^3), and w = x du/dx.
@@ -449,19 +443,20 @@ RESIDUA_LANE_INLINE tanh_form_terms<V> tanh_form(V unbounded)
 }
 
 /// 0.5 x (1 + tanh(u/2)) = x s(u)
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> scaled_gelu_tanh(V x)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> scaled_gelu_tanh(V x)
 {
     const auto u = tanh_form(x).u;
-    return scaled_sigmoid<A>(u.hi, u.low) * max(V::broadcast(-activation_constants::tanh_form_reach), x);
+    return scaled_sigmoid<accuracy::precise>(u.hi, u.low)
+           * max(V::broadcast(-activation_constants::tanh_form_reach), x);
 }
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> gelu_tanh_slope(V x)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> gelu_tanh_slope(V x)
 {
     using c = activation_constants;
     const auto f = tanh_form(x);
-    return near_zero<A>(from_zero(x, zero<V>(), c::gelu_tanh_zero), c::near_gelu_tanh_zero,
-                        gated_slope<A>(f.u.hi, f.u.low, number_of<A>(f.w)));
+    return near_zero<accuracy::precise>(from_zero(x, zero<V>(), c::gelu_tanh_zero), c::near_gelu_tanh_zero,
+                                        gated_slope<accuracy::precise>(f.u.hi, f.u.low, f.w));
 }
 
 }  // namespace RESIDUA_PASS

@@ -14,17 +14,20 @@ RESIDUA_LANE_INLINE V polynomial(V x, const scalar<V> (&c)[N])
     }
 }
 
-/// The same of four coefficients, given x^2: in a shorter chain.
-template <class V>
-RESIDUA_LANE_INLINE V polynomial(V x, V square, const scalar<V> (&c)[4])
+/// The same, given x^2: in a chain of half the length.
+template <std::size_t K = 0, class V, std::size_t N>
+RESIDUA_LANE_INLINE V polynomial(V x, V square, const scalar<V> (&c)[N])
 {
-    return fma(square, fma(V::broadcast(c[3]), x, V::broadcast(c[2])),
-               fma(V::broadcast(c[1]), x, V::broadcast(c[0])));
-}
-template <class V, std::size_t N>
-RESIDUA_LANE_INLINE V polynomial(V x, V, const scalar<V> (&c)[N])
-{
-    return polynomial(x, c);
+    if constexpr (K + 1 == N) {
+        return V::broadcast(c[K]);
+    } else {
+        const V pair = fma(V::broadcast(c[K + 1]), x, V::broadcast(c[K]));
+        if constexpr (K + 2 == N) {
+            return pair;
+        } else {
+            return fma(square, polynomial<K + 2>(x, square, c), pair);
+        }
+    }
 }
 
 // --- numbers in two parts --------------------------------------------------------------------------------------
@@ -179,7 +182,8 @@ struct constants<float> {
     static constexpr float tanh_most = 10.0f;
     static constexpr float exp[] = {0x1.555556p-3f, 0x1.555502p-5f, 0x1.110fc2p-7f, 0x1.6d2e04p-10f,
                                     0x1.a2d9ap-13f};
-    static constexpr float short_exp[] = {0x1.555492p-3f, 0x1.5554cp-5f, 0x1.12398ep-7f, 0x1.6d7a4ap-10f};
+    // for 1 + e^x, where an error of 2^-27 of e^x is not seen
+    static constexpr float exp_in_sum[] = {0x1.555492p-3f, 0x1.5554cp-5f, 0x1.12398ep-7f, 0x1.6d7a4ap-10f};
     static constexpr float log[] = {0x1.55555cp-1f, 0x1.997b3ep-2f, 0x1.2f09d2p-2f};
     static constexpr float cos_2pi[] = {-0x1.3bd3ccp4f, 0x1.03c19ep6f, -0x1.55a5bp6f, 0x1.d0934cp5f};
     static constexpr float sin_2pi[] = {-0x1.4abbcep5f, 0x1.466b62p6f, -0x1.329de8p6f, 0x1.3ef74ap5f};
@@ -204,6 +208,7 @@ struct constants<double> {
                                      0x1.6c16c16c156a5p-10, 0x1.a01a01ac1d225p-13, 0x1.a01a01ab9877ep-16,
                                      0x1.71de01afce41fp-19, 0x1.27e4cfaf49e82p-22, 0x1.af4ec44e5452fp-26,
                                      0x1.1f86f011314dbp-29};
+    static constexpr auto& exp_in_sum = exp;
     static constexpr double log[] = {0x1.5555555555558p-1, 0x1.999999999506p-2,  0x1.2492492e4adfbp-2,
                                      0x1.c71c626ab492bp-3, 0x1.7462d8b43f9d1p-3, 0x1.39f9a142e9337p-3,
                                      0x1.2b93596043589p-3};
@@ -219,23 +224,13 @@ struct constants<double> {
     static constexpr std::uint64_t rough_reciprocal = 0x7fde623822fc16e6u;
 };
 
-/// e^x = (1 + minus_one + low) 2^n with an integer n and |minus_one| below sqrt(2) - 1, where minus_one = r + r^2/2 + r^3 s
-/// and low is what the roundings of r and of that sum take. x is clamped to +-reach; a NaN goes through. `tail` is added to
-/// the reduced argument: x + tail may be more precise than V.
+/// e^x = (1 + minus_one + low) 2^n with an integer n and |minus_one| below sqrt(2) - 1, where minus_one = r + r^2/2
+/// + r^3 s and low is what the roundings of r and of that sum take. x is clamped to +-reach; a NaN goes through. `tail` is
+/// added to the reduced argument: x + tail may be more precise than V.
 template <class V>
 struct exp_terms {
     V minus_one, low, n, r, s;
     V power;  // 2^n where that is a normal number
-};
-
-/// The coefficients of s; one less where an error of 2^-27 of e^x is not seen.
-template <accuracy A, class T>
-struct exp_series {
-    static constexpr auto& c = constants<T>::exp;
-};
-template <>
-struct exp_series<accuracy::standard, float> {
-    static constexpr auto& c = constants<float>::short_exp;
 };
 
 /// For an x within reach, or for -x: then the sign costs nothing.

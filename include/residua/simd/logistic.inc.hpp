@@ -6,12 +6,13 @@
 
 namespace RESIDUA_PASS {
 
-/// 1 + e^-(x + tail) for an x above -normal_exp_reach, and to the bit what it is at normal_exp_reach beyond that. With e^-x = p + m p, p a power of two, only m is not exact.
+/// 1 + e^-(x + tail) for an x above -normal_exp_reach, and to the bit what it is at normal_exp_reach beyond that. With
+/// e^-x = p + m p, p a power of two, only m is not exact.
 template <accuracy A, class V>
 RESIDUA_LANE_INLINE extended<V> logistic_divisor(V x, V tail)
 {
     const V reach = V::broadcast(constants<scalar<V>>::normal_exp_reach);
-    const auto e = exp_terms_of<-1>(min(reach, x), -tail, exp_series<A, scalar<V>>::c);
+    const auto e = exp_terms_of<-1>(min(reach, x), -tail, constants<scalar<V>>::exp_in_sum);
     const V m = e.minus_one;
     const V p = e.power;
     const V one = V::broadcast(1);
