@@ -116,4 +116,10 @@
     RESIDUA_CAT8(RESIDUA_ABI_VERSION, RESIDUA_ABI_BACKEND, RESIDUA_ABI_ASSERT, RESIDUA_ABI_MATH, \
                  RESIDUA_ABI_LEVEL, RESIDUA_ABI_FEATURES, , )
 
+/// The namespace of the public functions: this unit's own here; dispatch.hpp reads the same headers once more with
+/// another.
+#define RESIDUA_API residua::inline RESIDUA_ABI
+/// How a public function names another: unqualified, `rows` would also find the other set by its namespace.
+#define RESIDUA_SELF ::residua
+
 #endif

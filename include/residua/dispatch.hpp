@@ -15,8 +15,8 @@
 #include <span>
 #include <string_view>
 
+#include <residua/kernels/arguments.hpp>
 #include <residua/kernels/list.hpp>
-#include <residua/rows.hpp>
 
 namespace residua::dispatch {
 inline namespace RESIDUA_ABI_VERSION {

@@ -111,26 +111,26 @@ residua_break("vectors: the other of every two elements" simd/highway.inc.hpp
 residua_break("vectors: a converted NaN keeps its payload" simd/highway.inc.hpp
     [==[hn::Set(half_tag{}, std::uint16_t{0x7e00})]==] [==[hn::Set(half_tag{}, std::uint16_t{0x7fff})]==]
     "lanes_test.highway" vectors)
-residua_break("vectors: the element behind the last of every second" kernels/drivers.inc.hpp
+residua_break("vectors: the element behind the last of every second" kernels/walks.inc.hpp
     [==[const std::size_t whole = n - (alternate && n > 0 ? 1 : 0);]==] [==[const std::size_t whole = n;]==]
     "operations_test ffn_test" vectors)
-residua_break("vectors: bfloat16 at odd places is not rounded" kernels/drivers.inc.hpp
+residua_break("vectors: bfloat16 at odd places is not rounded" kernels/walks.inc.hpp
     [==[bfloat16_in_upper_half(second)]==] [==[to_bits(second)]==]
     "operations_test kernels_test" vectors)
-residua_break("vectors: rows of bfloat16 are split beside one that is not" kernels/drivers.inc.hpp
+residua_break("vectors: rows of bfloat16 are split beside one that is not" kernels/walks.inc.hpp
     [==[by_parity && (in[i].lies == layout::bfloat16 || in[i].lies == layout::ones)]==]
     [==[by_parity && in[i].lies != layout::other]==]
     "operations_test kernels_test" vectors)
 
 # --- walks along a row ------------------------------------------------------------------------------------------
 
-residua_break("maps skip the tail" kernels/drivers.inc.hpp
+residua_break("maps skip the tail" kernels/walks.inc.hpp
     [==[if (rest > 0) part_of_vector<T, Out, In>]==] [==[if (n == 0) part_of_vector<T, Out, In>]==]
     "kernels_test operations_test")
-residua_break("sums skip the tail" kernels/drivers.inc.hpp
+residua_break("sums skip the tail" kernels/walks.inc.hpp
     [==[copy_rest(copies[i], in[i] + (n - rest), rest);]==] [==[copy_rest(copies[i], in[i] + (n - rest), 0);]==]
     "kernels_test operations_test")
-residua_break("one block too few" kernels/drivers.inc.hpp
+residua_break("one block too few" kernels/walks.inc.hpp
     [==[    for (std::size_t j = from; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);]==]
@@ -138,64 +138,64 @@ residua_break("one block too few" kernels/drivers.inc.hpp
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         for (std::size_t i = 0; i < In; ++i) in_pointers[i] = read[i].read(in[i], j, m);]==]
     "operations_test storage_test")
-residua_break("the stride of an input is taken for bytes" kernels/drivers.inc.hpp
+residua_break("the stride of an input is taken for bytes" kernels/walks.inc.hpp
     [==[(elements << log2_of_size(operand.type));]==] [==[(elements << 0);]==]
     "operations_test kernels_test")
-residua_break("an interleaved operand is read as if it were not" kernels/drivers.inc.hpp
+residua_break("an interleaved operand is read as if it were not" kernels/walks.inc.hpp
     [==[static_cast<const S*>(s.self) + j * s.step;]==] [==[static_cast<const S*>(s.self) + j;]==]
     "ffn_test operations_test")
-residua_break("an output is cleared before its inputs are read" kernels/drivers.inc.hpp
+residua_break("an output is cleared before its inputs are read" kernels/walks.inc.hpp
     [==[    std::size_t j = down ? n - step : 0;]==]
     [==[    for (std::size_t k = 0; k < n; ++k) y[0][k] = T(0);
     std::size_t j = down ? n - step : 0;]==]
     "operations_test kernels_test")
-residua_break("a long row loses what comes before its first line" kernels/drivers.inc.hpp
+residua_break("a long row loses what comes before its first line" kernels/walks.inc.hpp
     [==[part_of_vector<T, Out, In>(f, op, 0, first, out, in);]==] [==[(void)first;]==]
     "kernels_test operations_test norms_test")
-residua_break("a walk from the end skips the beginning" kernels/drivers.inc.hpp
+residua_break("a walk from the end skips the beginning" kernels/walks.inc.hpp
     [==[for (std::size_t left = n / step; left > 0; --left, j += next)]==]
     [==[for (std::size_t left = n / step - (down && n > step ? 1 : 0); left > 0; --left, j += next)]==]
     "kernels_test operations_test norms_test")
-residua_break("the second output of a block is not written back" kernels/drivers.inc.hpp
+residua_break("the second output of a block is not written back" kernels/walks.inc.hpp
     [==[if (!y[i].is_direct()) y[i].drain(y[i], j, m, written[i].data);]==]
     [==[if (i == 0 && !y[i].is_direct()) y[i].drain(y[i], j, m, written[i].data);]==]
     "operations_test ffn_test")
-residua_break("two of four vectors are lost" kernels/drivers.inc.hpp
+residua_break("two of four vectors are lost" kernels/walks.inc.hpp
     [==[return first + second;]==] [==[return second;]==]
     "kernels_test norms_test")
-residua_break("a sum forgets its blocks but the last" kernels/drivers.inc.hpp
+residua_break("a sum forgets its blocks but the last" kernels/walks.inc.hpp
     [==[total = total + terms_of_groups<T>(op, m - rest, pointers,]==]
     [==[total = terms_of_groups<T>(op, m - rest, pointers,]==]
     "kernels_test operations_test")
 
-residua_break("a row that is streamed loses its last piece" kernels/drivers.inc.hpp
+residua_break("a row that is streamed loses its last piece" kernels/walks.inc.hpp
     [==[for (std::size_t j = 0; j < n; j += m, m = piece) {]==]
     [==[for (std::size_t j = 0; j + m <= n; j += m, m = piece) {]==]
     "operations_test")
-residua_break("each piece that is streamed is made of the row's beginning" kernels/drivers.inc.hpp
+residua_break("each piece that is streamed is made of the row's beginning" kernels/walks.inc.hpp
     [==[            rest.self = bytes_at(row.self) + first * row.bytes();
         }]==]
     [==[            rest.self = bytes_at(row.self) + 0 * first * row.bytes();
         }]==]
     "operations_test")
-residua_break("a piece that is streamed reads a computed row from its beginning" kernels/drivers.inc.hpp
+residua_break("a piece that is streamed reads a computed row from its beginning" kernels/walks.inc.hpp
     [==[self.row.fill(self.row, self.first + j, m, buffer);]==] [==[self.row.fill(self.row, j, m, buffer);]==]
     "operations_test")
-residua_break("what lies before the first line is not streamed" kernels/drivers.inc.hpp
+residua_break("what lies before the first line is not streamed" kernels/walks.inc.hpp
     [==[__builtin_memcpy(y, x, before);]==] [==[__builtin_memcpy(y, x, before - before);]==]
     "operations_test")
-residua_break("what lies behind the last line is not streamed" kernels/drivers.inc.hpp
+residua_break("what lies behind the last line is not streamed" kernels/walks.inc.hpp
     [==[__builtin_memcpy(y, x, static_cast<std::size_t>(end - x));]==]
     [==[__builtin_memcpy(y, x, static_cast<std::size_t>(end - end));]==]
     "operations_test")
-residua_break("the second output of a streamed piece is lost" kernels/drivers.inc.hpp
+residua_break("the second output of a streamed piece is lost" kernels/walks.inc.hpp
     [==[if (streams[i]) stream_bytes(bytes_at(y[i].self)]==]
     [==[if (streams[i] && i == 0) stream_bytes(bytes_at(y[i].self)]==]
     "operations_test")
-residua_break("an output for the caches is streamed" rows.hpp
+residua_break("an output for the caches is streamed" kernels/arguments.hpp
     [==[if (r.stores == store::streaming) return true;]==] [==[if (r.stores != store::automatic) return true;]==]
     "storage_test")
-residua_break("a small output is streamed" rows.hpp
+residua_break("a small output is streamed" kernels/arguments.hpp
     [==[bytes >= moderate && bytes >= last_level_cache();]==] [==[bytes >= moderate;]==]
     "storage_test")
 
@@ -384,7 +384,7 @@ residua_break("LayerNorm: the mean in one part" kernels/layer_norm.inc.hpp
     [==[return {high, sum_row(add{}, n, rest.as_source()) * 0 / count};]==]
     "norms_test")
 residua_break("LayerNorm: no bias" kernels/layer_norm.inc.hpp
-    [==[return y + b;]==] [==[return y + b * V::broadcast(0);]==]
+    [==[        if (b.data == nullptr) {]==] [==[        if (n > 0) {]==]
     "norms_test")
 residua_break("LayerNorm's derivative: the tangent is not centred" kernels/layer_norm.inc.hpp
     [==[const auto along = centered.as_source();]==] [==[const auto along = from<double>(tx, i);]==]
@@ -422,9 +422,9 @@ residua_break("gated norm: a large row is not scaled" kernels/gated_rms_norm.inc
 # --- softmax ----------------------------------------------------------------------------------------------------
 
 residua_break("softmax: the largest element is not subtracted" kernels/softmax.inc.hpp
-    [==[const T most = largest_element(row, n);]==] [==[const T most = largest_element(row, n) * T(0);]==]
+    [==[const T most = largest_of(itself{}, row, n);]==] [==[const T most = largest_of(itself{}, row, n) * T(0);]==]
     "kernels_test cases_test")
-residua_break("softmax: the tail of the largest element is filled with zeros" kernels/softmax.inc.hpp
+residua_break("softmax: the tail of the largest element is filled with zeros" kernels/square_sum.inc.hpp
     [==[rest[i] = p[k + i < m ? k + i : k];]==] [==[rest[i] = k + i < m ? p[k + i] : T(0);]==]
     "kernels_test cases_test operations_test")
 residua_break("softmax's gradient: the sign of the sum" kernels/softmax.inc.hpp

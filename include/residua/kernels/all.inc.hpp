@@ -47,7 +47,7 @@
 #include <residua/simd/of_floats.inc.hpp>
 #include <residua/simd/logistic.inc.hpp>
 
-#include <residua/kernels/drivers.inc.hpp>
+#include <residua/kernels/walks.inc.hpp>
 #include <residua/kernels/elementary.inc.hpp>
 #include <residua/kernels/residual.inc.hpp>
 #include <residua/kernels/square_sum.inc.hpp>

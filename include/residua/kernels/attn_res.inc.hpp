@@ -69,7 +69,7 @@ inline void attn_res(std::size_t count, std::size_t columns, output h, output p,
     double most = -__builtin_inf();
     for (std::size_t i = 0; i < count; i += rows_kept) {
         read_scores(scores, a, i, false);
-        const double here = largest_element(in_memory(scores), a.kept_from(i));
+        const double here = largest_of(itself{}, in_memory(scores), a.kept_from(i));
         if (!(here <= most)) most = here;
     }
     double total = 0;

@@ -13,13 +13,6 @@ struct of_streams {
     }
 };
 
-struct sum_of_two {
-    template <class V>
-    RESIDUA_LANE_INLINE V operator()(V a, V b) const
-    {
-        return a + b;
-    }
-};
 struct divided_by {
     double divisor;
 
@@ -44,7 +37,7 @@ inline void mean_over_streams(const Op& op, shape s, std::size_t streams, output
                     pointers[k] = buffers[k].read(in[k].row(t, streams, c).template as<double>(), j, m);
                 }
                 map_block(op, m, c == 0 ? sums.data : term.data, pointers);
-                if (c > 0) map_block(sum_of_two{}, m, sums.data, {sums.data, term.data});
+                if (c > 0) map_block(add{}, m, sums.data, {sums.data, term.data});
             }
             map_block(divided_by{static_cast<double>(streams)}, m, sums.data, {sums.data});
             write_elements({y, t}, j, m, sums.data);
@@ -104,7 +97,7 @@ inline void gated_read_vjp(shape s, std::size_t streams, output dn, output dg, i
                 in_vectors<double, 2, 3>(map_erased<gated_read_vjp_of, double, 2, 3>, &op, m, outputs, pointers);
                 write_elements({dn, t * streams + c}, j, m, to_n.data);
                 if (!one_gate) write_elements({dg, t * streams + c}, j, m, to_g.data);
-                if (one_gate && c > 0) map_block(sum_of_two{}, m, sums.data, {sums.data, to_g.data});
+                if (one_gate && c > 0) map_block(add{}, m, sums.data, {sums.data, to_g.data});
             }
             if (one_gate) write_elements({dg, t}, j, m, sums.data);
         }

@@ -83,11 +83,11 @@ struct gated_row {
         const double mean = squares.value / static_cast<double>(n);
         // else a product may have lost bits as a subnormal number
         const bool moderate = mean >= 0x1p-400 && squares.value <= square_range<double>::most;
-        if (moderate && squares.exponent == 0 && largest_magnitude(from<double>(x_rows, i), n) > 0x1p-200) {
+        if (moderate && squares.exponent == 0 && largest_of(magnitude{}, from<double>(x_rows, i), n) > 0x1p-200) {
             return {0, squares};
         }
         const auto powers = computed(power_of_gated<Gate>{}, from<double>(x_rows, i), from<double>(z_rows, i));
-        const double most = largest_element(powers.as_source(), n);
+        const double most = largest_of(itself{}, powers.as_source(), n);
         if (!(most > -2200)) return {0, squares};  // a row of zeros, or all but
         const int of_u = -static_cast<int>(most);
         const int of_eps = eps > 0 ? exponent_to_one(__builtin_sqrt(eps)) : of_u;

@@ -60,18 +60,10 @@ struct standard_row {
     static int power_for(const input& rows, std::size_t i, std::size_t n, double eps)
     {
         if (rows.type != element::float64) return 0;
-        const double most = largest_magnitude(from<double>(rows, i), n);
+        const double most = largest_of(magnitude{}, from<double>(rows, i), n);
         if (!is_finite_and_positive(most) || (most > 0x1p-400 && most < 0x1p400)) return 0;
         const double root = __builtin_sqrt(eps);
         return exponent_to_one(most > root ? most : root) + square_range<double>::scaled_to;
-    }
-};
-
-struct plus_bias {
-    template <class V>
-    RESIDUA_LANE_INLINE V operator()(V y, V b) const
-    {
-        return y + b;
     }
 };
 
@@ -86,7 +78,7 @@ inline void layer_norm(shape s, output y, input x, input w, norm_weight kind, in
         if (b.data == nullptr) {
             normalize(to_row<double>{y_row}, row.as_source(), f, n, row.scale());
         } else {
-            normalize(through<double, plus_bias, 1, 1>{{}, {y_row}, {from<double>(b, 0)}}, row.as_source(), f, n,
+            normalize(through<double, add, 1, 1>{{}, {y_row}, {from<double>(b, 0)}}, row.as_source(), f, n,
                       row.scale());
         }
     }
@@ -131,7 +123,7 @@ inline void layer_norm_jvp(shape s, output ty, input x, input w, norm_weight kin
             jacobian_in_range<factors::last>(with_tangent(to_row<double>{ty_row}, tw), along, x_row, f, n, row.r,
                                              row.exponent);
         } else {
-            const through<double, plus_bias, 1, 1> target{{}, {ty_row}, {from<double>(tb, 0)}};
+            const through<double, add, 1, 1> target{{}, {ty_row}, {from<double>(tb, 0)}};
             jacobian_in_range<factors::last>(with_tangent(target, tw), along, x_row, f, n, row.r, row.exponent);
         }
     }

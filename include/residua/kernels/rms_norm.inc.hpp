@@ -364,13 +364,13 @@ template <factors When>
 inline int exponent_of_products(const source<double>& a, const channel_factors<double>& f, std::size_t n)
 {
     const auto product = computed(times_factor<double>{f.offset}, a, f.w);
-    double largest = largest_magnitude(When == factors::first ? product.as_source() : a, n);
+    double largest = largest_of(magnitude{}, When == factors::first ? product.as_source() : a, n);
     if (largest >= 0x1p-60 && largest <= 0x1p60) return 0;
     int exponent = 0;
     if constexpr (When == factors::first) {
         const auto near_one = product_near_one(a, f, n);
         const auto scaled = computed(near_one, a, f.w);
-        largest = largest_magnitude(scaled.as_source(), n);
+        largest = largest_of(magnitude{}, scaled.as_source(), n);
         exponent = near_one.of_a + near_one.of_f;
     }
     if (largest == 0) return product_sum_of_zeros.exponent;

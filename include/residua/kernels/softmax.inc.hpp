@@ -13,28 +13,6 @@ struct exp_less {
     }
 };
 
-/// max x, of a row that has an element; a NaN may be passed over.
-template <class T>
-inline T largest_element(const source<T>& x, std::size_t n)
-{
-    using V = lanes<T>;
-    block_buffer<T> buffer;
-    V most = V::broadcast(-static_cast<T>(__builtin_inf()));
-    for (std::size_t j = 0; j < n; j += block<T>) {
-        const std::size_t m = n - j < block<T> ? n - j : block<T>;
-        const T* const p = buffer.read(x, j, m);
-        std::size_t k = 0;
-        for (; k + V::size <= m; k += V::size) most = max(load<V>(p + k), most);
-        if (k < m) {
-            // the lanes past the end take part as an element
-            lane_array<V> rest;
-            for (std::size_t i = 0; i < V::size; ++i) rest[i] = p[k + i < m ? k + i : k];
-            most = max(V::load(rest), most);
-        }
-    }
-    return largest(most);
-}
-
 template <class T>
 struct exp_less_over {
     T most, sum;
@@ -53,7 +31,7 @@ inline void softmax(shape s, output y, input x)
     if (n == 0) return;
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto row = from<T>(x, i);
-        const T most = largest_element(row, n);
+        const T most = largest_of(itself{}, row, n);
         const auto terms = computed(exp_less<T>{most}, row);
         const double sum = sum_row(add{}, n, terms.as_source());
         map_row(exp_less_over<T>{most, static_cast<T>(sum)}, n, to<T>(y, i), row);

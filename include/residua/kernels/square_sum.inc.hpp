@@ -26,19 +26,42 @@ inline row_in_range<T> in_range(const source<T>& x, int exponent)
     return {computed(times_power{exponent}, x)};
 }
 
-/// max |x|; a NaN may be passed over.
-template <class T>
-inline T largest_magnitude(const source<T>& x, std::size_t n)
+struct itself {
+    static constexpr double least = -__builtin_inf();
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        return x;
+    }
+};
+struct magnitude {
+    static constexpr double least = 0;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        return abs(x);
+    }
+};
+/// The largest op(x), or the least there is without an element; a NaN may be passed over.
+template <class Op, class T>
+inline T largest_of(const Op& op, const source<T>& x, std::size_t n)
 {
     using V = lanes<T>;
     block_buffer<T> buffer;
-    V most = zero<V>();
+    V most = V::broadcast(static_cast<T>(Op::least));
     for (std::size_t j = 0; j < n; j += block<T>) {
         const std::size_t m = n - j < block<T> ? n - j : block<T>;
         const T* const p = buffer.read(x, j, m);
         std::size_t k = 0;
-        for (; k + V::size <= m; k += V::size) most = max(abs(load<V>(p + k)), most);
-        if (k < m) most = max(abs(load<V>(p + k, static_cast<int>(m - k))), most);
+        for (; k + V::size <= m; k += V::size) most = max(op(load<V>(p + k)), most);
+        if (k < m) {
+            // the lanes past the end take part as an element
+            lane_array<V> rest;
+            for (std::size_t i = 0; i < V::size; ++i) rest[i] = p[k + i < m ? k + i : k];
+            most = max(op(V::load(rest)), most);
+        }
     }
     return largest(most);
 }
@@ -58,7 +81,7 @@ inline bool is_finite_and_positive(double x) { return x > 0 && x <= 0x1.ffffffff
 /// The exponent that brings a row's largest element to between 1 and 2, if it is finite and not zero; else 0.
 inline int exponent_of_row(const source<double>& x, std::size_t n)
 {
-    const double largest = largest_magnitude(x, n);
+    const double largest = largest_of(magnitude{}, x, n);
     return is_finite_and_positive(largest) ? exponent_to_one(largest) : 0;
 }
 
@@ -121,7 +144,7 @@ RESIDUA_LANE_INLINE double plain_sum_of_squares(const source<T>& x, std::size_t 
 template <class T>
 RESIDUA_OUT_OF_LINE square_sum sum_of_scaled_squares(const source<T>& x, std::size_t n, double plain)
 {
-    const double most = static_cast<double>(largest_magnitude(x, n));
+    const double most = static_cast<double>(largest_of(magnitude{}, x, n));
     if (!is_finite_and_positive(most)) return {plain, 0};
     const int exponent = exponent_to_one(most) + square_range<T>::scaled_to;
     const auto scaled = in_range(x, exponent);

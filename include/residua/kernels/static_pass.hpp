@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <residua/rows.hpp>
+#include <residua/kernels/arguments.hpp>
 
 #define RESIDUA_PASS residua::inline RESIDUA_ABI::kernels
 
