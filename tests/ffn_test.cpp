@@ -19,6 +19,7 @@
 #include "support/activations.hpp"
 #include "support/api.hpp"
 #include "support/memory.hpp"
+#include "support/precision.hpp"
 #include "support/reference.hpp"
 #include "support/ulp.hpp"
 
@@ -705,6 +706,23 @@ TYPED_TEST(every_type, E1_gpt_oss)
     EXPECT_TRUE(near(call<T>(f, 3, -8), -17.89157286));
     EXPECT_TRUE(near(call<T>(f, 20, -20), -41.99971915));
     EXPECT_TRUE(near(call<T>(f, -9, -9), 1.201906527e-05));
+}
+
+// Far from zero what the rounding of alpha gate takes is itself large.
+TYPED_TEST(every_type, E1_gpt_oss_without_a_limit_at_gates_of_any_size)
+{
+    using T = TypeParam;
+    const auto f = [](auto& y, const auto& g, const auto& u) {
+        api::gpt_oss_swiglu(y, g, u, {.limit = infinity, .alpha = 1.75});
+    };
+    for (int k = -20; std::isfinite(as_wide(number<T>(std::ldexp(1.37, k + 1)))); ++k) {
+        for (const double gate : {std::ldexp(1.37, k), -std::ldexp(1.37, k)}) {
+            const wide g = as_wide(number<T>(gate));
+            const T y = call<T>(f, gate, 0.5);
+            const wide exact = g / (1 + std::exp(wide(-1.75) * g)) * wide(1.5);
+            EXPECT_LE(precision::error(y, exact), 2) << gate << ": " << as_wide(y);
+        }
+    }
 }
 
 // anthony-chaudhary/fak#4837, PaddlePaddle/PaddleFleet#1025: the gate is clamped from above only.

@@ -32,6 +32,8 @@
 /// Error of gradients: at most 1 ulp, next to a zero of a' too; of the sum in a JVP, and of dgate of `situ_glu`, which is one
 /// too: 1 ulp of the sum or of its largest term, whichever is larger.
 /// How they were measured over every float: docs, Accuracy.
+/// Speed: results that are subnormal because the gate is far below zero take two to three times as long; where the product
+/// of gate and up is subnormal, x86 CPUs compute it by microcode, and `swiglu` and its like take 30 times as long.
 #if !defined(RESIDUA_SWIGLU_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_SWIGLU_HPP

@@ -221,6 +221,9 @@ residua_break("polynomials round twice" simd/elementary.inc.hpp
 residua_break("exp of a difference: its rounding is dropped" simd/elementary.inc.hpp
     [==[select(abs(d) < reach, wrong, zero<V>())]==] [==[select(abs(d) < reach, wrong * zero<V>(), zero<V>())]==]
     "kernels_test streams_test")
+residua_break("exp of a difference: a NaN becomes a number" simd/elementary.inc.hpp
+    [==[return select(d == d, y, d);]==] [==[return y;]==]
+    "kernels_test cases_test operations_test")
 residua_break("exp of a difference: its rounding counts beyond the reach" simd/elementary.inc.hpp
     [==[select(abs(d) < reach, wrong, zero<V>())]==] [==[finite_tail(select(abs(d) < reach, wrong, wrong))]==]
     "kernels_test operations_test")
@@ -234,7 +237,7 @@ residua_break("sigmoid, precise: the rounding of the quotient is lost" simd/logi
     [==[too_much = too_much - fma(-quotient, divisor.hi, n);]==] [==[too_much = too_much - zero<V>();]==]
     "elementary_test ffn_test")
 residua_break("sigmoid: what the rounding of the divisor took is lost" simd/logistic.inc.hpp
-    [==[return {d, fma(m, p, one - (d - p))};]==] [==[return {d, zero<V>()};]==]
+    [==[return {d, fma(m, p, unit - (d - p))};]==] [==[return {d, zero<V>()};]==]
     "elementary_test ffn_test")
 residua_break("swiglu: what the rounding of the product took is lost" simd/logistic.inc.hpp
     [==[logistic_product<A, true>(product, fma(-x, b, product),]==] [==[logistic_product<A, true>(product, zero<V>(),]==]
@@ -245,9 +248,17 @@ residua_break("swiglu: a quotient of -0 becomes 0" simd/logistic.inc.hpp
 residua_break("silu: -infinity times 0" simd/logistic.inc.hpp
     [==[factor = max(V::broadcast(-format<scalar<V>>::largest), factor);]==] [==[factor = factor + zero<V>();]==]
     "kernels_test elementary_test cases_test")
-residua_break("silu: small results are not computed again" simd/logistic.inc.hpp
-    [==[V::broadcast(-c::normal_exp_reach) < x + (product - product);]==] [==[V::broadcast(-format<scalar<V>>::largest) < x + (product - product);]==]
+residua_break("silu: far below zero as near it" simd/logistic.inc.hpp
+    [==[if (all(is_in_range<A>(of.x, product, -constants<scalar<V>>::normal_exp_reach)))]==]
+    [==[if (all(is_in_range<A>(of.x, product, anywhere<V>)))]==]
     "elementary_test kernels_test ffn_test")
+residua_break("silu: a subnormal result is 0" simd/elementary.inc.hpp
+    [==[from_bits(to_bits(size + least) - to_bits(least))]==] [==[from_bits(to_bits(least) - to_bits(least))]==]
+    "elementary_test kernels_test ffn_test")
+residua_break("gpt_oss_swiglu: what the rounding of a huge product takes" simd/logistic.inc.hpp
+    [==[const V tail = select(counts, fma(slope, x, -u), zero<V>());]==]
+    [==[const V tail = select(counts, fma(slope, x, -u), finite_tail(fma(slope, x, -u)));]==]
+    "ffn_test")
 residua_break("silu: products out of range are not computed again" simd/logistic.inc.hpp
     [==[< x + (product - product);]==] [==[< x;]==]
     "ffn_test kernels_test operations_test")

@@ -176,6 +176,12 @@ struct constants<float> {
     static constexpr float exp_reach = 120.0f;
     // Up to here e^x and 1 + e^x, and one over either, are normal numbers; of double their last bits are too.
     static constexpr float normal_exp_reach = 86.0f;
+    // At -logistic_reach the logistic times any number is 0. From there to -far e^-x 2^-160, and from there to
+    // -normal_exp_reach e^-x 2^-64, is a normal number, and one over it no large one.
+    static constexpr float logistic_reach = 194.0f;
+    static constexpr float far = 130.0f;
+    static constexpr std::uint32_t down_afar = 160u << 23;
+    static constexpr std::uint32_t down_below = 64u << 23;
     // From here on what is 2^-25 of a number is a normal number.
     static constexpr float least_precise = 0x1p-100f;
     // From here on tanh is 1 to the last bit.
@@ -202,6 +208,10 @@ struct constants<double> {
     static constexpr double two_pi_lo = 0x1.1a62633145c07p-52;
     static constexpr double exp_reach = 760.0;
     static constexpr double normal_exp_reach = 600.0;
+    static constexpr double logistic_reach = 1456.0;
+    static constexpr double far = 880.0;
+    static constexpr std::uint64_t down_afar = std::uint64_t{1200} << 52;
+    static constexpr std::uint64_t down_below = std::uint64_t{400} << 52;
     static constexpr double least_precise = 0x1p-960;
     static constexpr double tanh_most = 20.0;
     static constexpr double exp[] = {0x1.5555555555557p-3,  0x1.5555555555557p-5,  0x1.1111111110052p-7,
@@ -263,14 +273,41 @@ RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<sca
     return exp_terms_of(min(V::broadcast(reach), max(V::broadcast(-reach), x)), tail, constants<scalar<V>>::exp);
 }
 
+/// v 2^-k, with k in the bits of an exponent, where v is finite and not subnormal; any v if k is 0. A subnormal result is
+/// rounded as a number beside the least that is normal: it takes no microcode.
+template <class V>
+RESIDUA_LANE_INLINE V scaled_down(V v, bits_of<V> k)
+{
+    const V least = from_bits(to_bits(V::broadcast(format<scalar<V>>::least_normal)) + k);
+    const V size = abs(v);
+    const V subnormal = from_bits(to_bits(size + least) - to_bits(least));
+    return copysign(select(size < least, subnormal, from_bits(to_bits(size) - k)), v);
+}
+
+/// 1 + minus_one, to be precise with what that rounds.
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE V leading_part(const exp_terms<V>& e)
+{
+    const V one = V::broadcast(1);
+    const V y = one + e.minus_one;
+    if constexpr (A == accuracy::precise) return y + (((one - y) + e.minus_one) + e.low);
+    return y;
+}
 template <accuracy A = accuracy::standard, class V>
 RESIDUA_LANE_INLINE V exp(V x)
 {
+    using U = bits_of<V>;
+    using c = constants<scalar<V>>;
+    if (all(abs(x) < V::broadcast(c::normal_exp_reach))) [[likely]] {
+        const auto e = exp_terms_of(x, zero<V>(), c::exp);
+        return leading_part<A>(e) * e.power;
+    }
     const auto e = reduce_exp(x);
-    const V one = V::broadcast(1);
-    V y = one + e.minus_one;
-    if constexpr (A == accuracy::precise) y = y + (((one - y) + e.minus_one) + e.low);
-    return ldexp(y, e.n);
+    const V y = leading_part<A>(e);
+    const auto negative = x < zero<V>();
+    const U k = to_bits(select(negative, from_bits(U::broadcast(c::down_below)), zero<V>()));
+    const V below = scaled_down(y * from_bits(to_bits(e.power) + k), k);
+    return select(negative, below, ldexp(y, max(zero<V>(), e.n)));
 }
 
 /// The correction of a rounding; where the rounded result is infinite the correction is not finite, and 0 is right.
@@ -280,17 +317,21 @@ RESIDUA_LANE_INLINE V finite_tail(V tail)
     return select(abs(tail) < V::broadcast(scalar<V>(__builtin_inf())), tail, zero<V>());
 }
 
-/// exp(a - b) where the rounding of the difference is not lost: for softmax, |a - b| may be large.
+/// exp(a - b) for a <= b, where the rounding of the difference is not lost: for softmax, |a - b| may be large.
 template <class V>
 RESIDUA_LANE_INLINE V exp_of_difference(V a, V b)
 {
+    using U = bits_of<V>;
+    using c = constants<scalar<V>>;
     const V d = a - b;
     const V b_part = a - d;
     const V wrong = (a - (d + b_part)) - (b - b_part);
     // beyond the reach the rounding may be larger than what is left of d, or NaN
-    const V reach = V::broadcast(constants<scalar<V>>::exp_reach);
-    const auto e = reduce_exp(d, constants<scalar<V>>::exp_reach, select(abs(d) < reach, wrong, zero<V>()));
-    return ldexp(V::broadcast(1) + e.minus_one, e.n);
+    const V reach = V::broadcast(c::exp_reach);
+    const auto e = reduce_exp(d, c::exp_reach, select(abs(d) < reach, wrong, zero<V>()));
+    const U k = U::broadcast(c::down_below);
+    const V y = scaled_down(leading_part<accuracy::standard>(e) * from_bits(to_bits(e.power) + k), k);
+    return select(d == d, y, d);
 }
 
 /// With E = e^(2|x|) - 1 tanh |x| is E / (E + 2), taken as a base that is exact and a quotient that is small beside it,

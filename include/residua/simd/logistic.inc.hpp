@@ -1,30 +1,36 @@
 // sigmoid, silu and what else is a product of numbers divided by 1 + e^-x. What the roundings of the product and of the
 // divisor took is made good: those of the exponential and of the quotient remain.
 //
-// This holds where e^-x and the product are normal numbers. The few lanes elsewhere are computed again in double, where
-// factors of float cannot leave the range, or with their power of two apart (activations.inc.hpp).
+// Far below zero, where e^-x leaves the range, the divisor is scaled and the quotient after it. The few lanes whose product
+// does are computed again in double, where factors of float cannot, or with their power of two apart (activations.inc.hpp).
 
 namespace RESIDUA_PASS {
 
-/// 1 + e^-(x + tail) for an x above -normal_exp_reach, and to the bit what it is at normal_exp_reach beyond that. With
-/// e^-x = p + m p, p a power of two, only m is not exact.
+/// (unit + e^-(x + tail)) 2^-k for an x above -exp_reach, where that is a normal number; to the bit what it is at
+/// normal_exp_reach beyond that. With e^-x = p + m p, p a power of two, only m is not exact. k is in the bits of an exponent;
+/// unit is 1, and where k is not 0, nothing.
 template <accuracy A, class V>
-RESIDUA_LANE_INLINE extended<V> logistic_divisor(V x, V tail)
+RESIDUA_LANE_INLINE extended<V> logistic_divisor(V x, V tail, V unit, bits_of<V> k)
 {
     const V reach = V::broadcast(constants<scalar<V>>::normal_exp_reach);
     const auto e = exp_terms_of<-1>(min(reach, x), -tail, constants<scalar<V>>::exp_in_sum);
     const V m = e.minus_one;
-    const V p = e.power;
-    const V one = V::broadcast(1);
-    const V sum = one + p;
+    const V p = from_bits(to_bits(e.power) - k);
+    const V sum = unit + p;
     const V d = fma(m, p, sum);
     if constexpr (A == accuracy::precise) {
-        const V missed = min(one, p) - (sum - max(one, p));
+        const V missed = min(unit, p) - (sum - max(unit, p));
         return {d, fma(m, p, sum - d) + fma(e.low, p, missed)};
     } else {
-        // (exact unless p is below 2^-23, where m counts little, or so large that 1 does)
-        return {d, fma(m, p, one - (d - p))};
+        // (exact unless p is below 2^-23, where m counts little, or so large that unit does)
+        return {d, fma(m, p, unit - (d - p))};
     }
+}
+/// For an x above -normal_exp_reach.
+template <accuracy A, class V>
+RESIDUA_LANE_INLINE extended<V> logistic_divisor(V x, V tail)
+{
+    return logistic_divisor<A>(x, tail, V::broadcast(1), bits_of<V>::broadcast(0));
 }
 
 /// 1/d within an eighth, for a normal number: the bits of a number are nearly its logarithm.
@@ -73,22 +79,24 @@ RESIDUA_LANE_INLINE V in_parts(V x, V tail, V a, V b, V b_low)
     return value(scaled<V>{fma(product, hi, finite_tail(rest)), n});
 }
 
-/// Whether the quotient is right: x is not below the reach of `logistic_divisor`, and the product in the numerator is finite;
-/// to be precise what its rounding took has to be a normal number too, unless all is zero.
+/// Whether x is above `lowest` and the product in the numerator is finite; to be precise what its rounding took has to be a
+/// normal number too, unless all is zero.
 template <accuracy A, class V>
-RESIDUA_LANE_INLINE auto is_ordinary(V x, V product)
+RESIDUA_LANE_INLINE auto is_in_range(V x, V product, scalar<V> lowest)
 {
     using c = constants<scalar<V>>;
-    const auto within = V::broadcast(-c::normal_exp_reach) < x + (product - product);
+    const auto within = V::broadcast(lowest) < x + (product - product);
     if constexpr (A == accuracy::precise) {
         return within & ((V::broadcast(c::least_precise) < abs(product)) | (product == zero<V>()));
     } else {
         return within;
     }
 }
+template <class V>
+inline constexpr scalar<V> anywhere = -static_cast<scalar<V>>(__builtin_inf());
 
-/// The same for any numbers: one vector in memory, where y are the ordinary ones. `Falling`: where x is
-/// -infinity, a is so only because x is.
+/// The same for any numbers: one vector in memory, where y are those in range. `Falling`: where x is -infinity, a is so only
+/// because x is.
 template <accuracy A, bool Falling, class V>
 RESIDUA_OUT_OF_LINE void any_logistic_product(const scalar<V>* x_at, const scalar<V>* tail_at,
                                               const scalar<V>* a_at, const scalar<V>* b_at,
@@ -107,24 +115,27 @@ RESIDUA_OUT_OF_LINE void any_logistic_product(const scalar<V>* x_at, const scala
         any = in_parts(x, tail, factor, b, b_low);
     }
     // of a zero the sign may be another
-    select(is_ordinary<A>(x, a * b), V::load(y), copysign(any, factor * b)).store(y);
+    select(is_in_range<A>(x, a * b, anywhere<V>), V::load(y), copysign(any, factor * b)).store(y);
 }
 
-/// The same, of which the product a b and what it exceeds a (b + b_low) by are known.
+/// The same, of which the product a b and what it exceeds a (b + b_low) by are known; some x may be far below zero.
 template <accuracy A, bool Falling, class V>
-RESIDUA_LANE_INLINE V logistic_product(V product, V excess, const logistic_operands<V>& of)
+RESIDUA_LANE_INLINE V rare_logistic_product(V product, V excess, const logistic_operands<V>& of)
 {
+    using U = bits_of<V>;
+    using c = constants<scalar<V>>;
     // Of other numbers this computes nothing, which raises no exceptions; they come last.
-    V x = of.x;
-    const auto ordinary = is_ordinary<A>(x, product);
-    const bool others = !all(ordinary);
-    if (others) [[unlikely]] {
-        x = select(ordinary, x, zero<V>());
-        product = select(ordinary, product, zero<V>());
-        excess = select(ordinary, excess, zero<V>());
-    }
-    V y = divided<A>(product, excess, logistic_divisor<A>(x, of.tail));
-    if (others) [[unlikely]] {
+    const auto in_range = is_in_range<A>(of.x, product, anywhere<V>);
+    const V x = select(in_range, max(V::broadcast(-c::logistic_reach), of.x), zero<V>());
+    const auto near = V::broadcast(-c::normal_exp_reach) < x;
+    const V below = from_bits(U::broadcast(c::down_below));
+    const V down = select(x < V::broadcast(-c::far), from_bits(U::broadcast(c::down_afar)), below);
+    const U k = to_bits(select(near, zero<V>(), down));
+    const auto divisor = logistic_divisor<A>(x, of.tail, select(near, V::broadcast(1), zero<V>()), k);
+    product = select(in_range, product, zero<V>());
+    excess = select(in_range, excess, zero<V>());
+    V y = scaled_down(divided<A>(product, excess, divisor), k);
+    if (!all(in_range)) {
         alignas(64) scalar<V> memory[6][V::size];
         of.x.store(memory[0]);
         of.tail.store(memory[1]);
@@ -136,6 +147,14 @@ RESIDUA_LANE_INLINE V logistic_product(V product, V excess, const logistic_opera
         y = V::load(memory[5]);
     }
     return y;
+}
+template <accuracy A, bool Falling, class V>
+RESIDUA_LANE_INLINE V logistic_product(V product, V excess, const logistic_operands<V>& of)
+{
+    if (all(is_in_range<A>(of.x, product, -constants<scalar<V>>::normal_exp_reach))) [[likely]] {
+        return divided<A>(product, excess, logistic_divisor<A>(of.x, of.tail));
+    }
+    return rare_logistic_product<A, Falling>(product, excess, of);
 }
 
 /// s(x) a
@@ -172,7 +191,9 @@ template <accuracy A, class V>
 RESIDUA_LANE_INLINE V silu_product(V x, V slope, V b, V b_low)
 {
     const V u = slope * x;
-    const V tail = finite_tail(fma(slope, x, -u));
+    // (which says nothing, and may be huge, where u is bounded)
+    const auto counts = abs(u) < V::broadcast(constants<scalar<V>>::logistic_reach);
+    const V tail = select(counts, fma(slope, x, -u), zero<V>());
     const V product = x * b;
     return logistic_product<A, true>(product, fma(-x, b_low, fma(-x, b, product)),
                                      logistic_operands<V>{u, tail, x, b, b_low});
