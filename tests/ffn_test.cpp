@@ -708,7 +708,7 @@ TYPED_TEST(every_type, E1_gpt_oss)
     EXPECT_TRUE(near(call<T>(f, -9, -9), 1.201906527e-05));
 }
 
-// Far from zero what the rounding of alpha gate takes is itself large.
+// Far from zero what the rounding of alpha gate takes is itself large; of an infinite up, what its sum with 1 takes is NaN.
 TYPED_TEST(every_type, E1_gpt_oss_without_a_limit_at_gates_of_any_size)
 {
     using T = TypeParam;
@@ -721,6 +721,31 @@ TYPED_TEST(every_type, E1_gpt_oss_without_a_limit_at_gates_of_any_size)
             const T y = call<T>(f, gate, 0.5);
             const wide exact = g / (1 + std::exp(wide(-1.75) * g)) * wide(1.5);
             EXPECT_LE(precision::error(y, exact), 2) << gate << ": " << as_wide(y);
+        }
+    }
+    for (const float gate : {-3.0F, -1.0F, 1.0F, 20.0F, infinity}) {
+        for (const float up : {-infinity, infinity}) {
+            EXPECT_TRUE(same(call<T>(f, gate, up), T(gate < 0 ? -up : up))) << gate << ", " << up;
+        }
+    }
+}
+
+// Where e^-gate leaves the range of the type, y does not, up to the last subnormal number.
+TYPED_TEST(every_type, gates_far_below_zero)
+{
+    using T = TypeParam;
+    const double lowest = sizeof(T) == 8 ? -1500 : -200;
+    const double large = sizeof(T) == 8 ? 0x1p1010 : std::is_same_v<T, residua::float16> ? 60000 : 0x1p118;
+    const auto f = [](auto& y, const auto& g, const auto& u) { api::swiglu(y, g, u); };
+    const auto precise = [](auto& y, const auto& g, const auto& u) {
+        api::swiglu(y, g, u, {.accuracy = residua::accuracy::precise});
+    };
+    for (double gate = lowest; gate < -20; gate += 0.37) {
+        for (const double up : {large, -large * 0.7, 1.0, 1.3e-3}) {
+            const wide g = as_wide(number<T>(gate));
+            const wide exact = g / (1 + std::exp(-g)) * as_wide(number<T>(up));
+            EXPECT_LE(precision::error(call<T>(f, gate, up), exact), 2) << gate << ", " << up;
+            EXPECT_LE(precision::error(call<T>(precise, gate, up), exact), 1) << gate << ", " << up;
         }
     }
 }

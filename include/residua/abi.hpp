@@ -13,13 +13,13 @@
 #define RESIDUA_CAT8_(a, b, c, d, e, f, g, h) a##b##c##d##e##f##g##h
 #define RESIDUA_CAT8(a, b, c, d, e, f, g, h) RESIDUA_CAT8_(a, b, c, d, e, f, g, h)
 
-// RESIDUA_TAG(__AVX__, tag) is the tag if the macro is defined as 1, else nothing: only then does pasting its value to
-// RESIDUA_TAG_IF_ give a comma, which makes the tag the second argument.
+// RESIDUA_TAG(__AVX__, tag) is 0tag if the macro is defined as 1, else nothing: only then does pasting its value to
+// RESIDUA_TAG_IF_ give a comma, which makes the tag the second argument. (With a digit first it cannot be a user's macro.)
 #define RESIDUA_TAG_IF_1 ,
 #define RESIDUA_SECOND(first, second, ...) second
 #define RESIDUA_TAG_OR_NOTHING(comma, tag) RESIDUA_SECOND(comma tag, , )
 #define RESIDUA_TAG_OF_VALUE(value, tag) RESIDUA_TAG_OR_NOTHING(RESIDUA_TAG_IF_##value, tag)
-#define RESIDUA_TAG(feature, tag) RESIDUA_TAG_OF_VALUE(feature, tag)
+#define RESIDUA_TAG(feature, tag) RESIDUA_TAG_OF_VALUE(feature, 0##tag)
 
 #define RESIDUA_ABI_VERSION                                            \
     RESIDUA_CAT(RESIDUA_CAT(RESIDUA_CAT(v, RESIDUA_VERSION_MAJOR), _), \

@@ -4,7 +4,6 @@
 #define RESIDUA_ROWS_HPP
 
 #include <cstddef>
-#include <iterator>
 #include <ranges>
 #include <type_traits>
 #include <utility>

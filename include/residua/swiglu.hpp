@@ -17,13 +17,14 @@
 /// Errors: shapes that differ, a z with an odd number of columns, overlap, an option that is not positive or is NaN:
 /// RESIDUA_ASSERT.
 /// Options: `{.rounding = activation_rounding::before_product}` makes both factors be rounded to the types of gate and
-/// up before they are multiplied, as where a model stores silu(gate); by default y is rounded once. (Eager GPT-OSS
+/// up before they are multiplied, as where a model stores silu(gate); by default y is rounded once (of `geglu`,
+/// `geglu_tanh` and `situ_glu` in 16 bits by way of float). (Eager GPT-OSS
 /// rounds alpha gate and its sigmoid too, which has no name here.) Gradients and derivatives are those of the formula.
 /// The limits of a form come with it; an infinite limit clamps nothing, to the bit (but for which NaN a NaN is).
 /// `{.accuracy = accuracy::precise}` lowers the bound of y.
 ///
-/// y: NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: of `swiglu`, `geglu`
-/// and `geglu_tanh` -0 up, and infinite for an infinite up; of `reglu` and `sigmoid_gate` +0 up; else a zero.
+/// y: NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: of `sigmoid_gate` +0
+/// up, of the others -0 up, and infinite for an infinite up that is not clamped; of `reglu` +0 up, so NaN for an infinite up.
 /// Gradients: computed in double for every type, and rounded once (of 16 bits by way of float); no product leaves the range
 /// on the way. What is clamped passes no gradient, not even an infinite one; at equality it passes. NaN in any input gives
 /// NaN in every output.

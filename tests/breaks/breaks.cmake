@@ -252,6 +252,16 @@ residua_break("silu: far below zero as near it" simd/logistic.inc.hpp
     [==[if (all(is_in_range<A>(of.x, product, -constants<scalar<V>>::normal_exp_reach)))]==]
     [==[if (all(is_in_range<A>(of.x, product, anywhere<V>)))]==]
     "elementary_test kernels_test ffn_test")
+residua_break("silu: as far below zero as it gets" simd/logistic.inc.hpp
+    [==[max(V::broadcast(-c::logistic_reach), of.x)]==] [==[of.x]==]
+    "elementary_test kernels_test ffn_test")
+residua_break("silu: very low as low" simd/logistic.inc.hpp
+    [==[select_bits(very_low, U::broadcast(c::very_low_steps), U::broadcast(c::low_steps))]==]
+    [==[select_bits(very_low, U::broadcast(c::low_steps), U::broadcast(c::low_steps))]==]
+    "elementary_test kernels_test ffn_test")
+residua_break("gpt_oss_swiglu: an infinite up with what its sum with 1 rounds" simd/logistic.inc.hpp
+    [==[finite_tail(V::load(b_low_at))]==] [==[V::load(b_low_at)]==]
+    "ffn_test")
 residua_break("silu: a subnormal result is 0" simd/elementary.inc.hpp
     [==[from_bits(to_bits(size + least) - to_bits(least))]==] [==[from_bits(to_bits(least) - to_bits(least))]==]
     "elementary_test kernels_test ffn_test")
@@ -263,7 +273,7 @@ residua_break("silu: products out of range are not computed again" simd/logistic
     [==[< x + (product - product);]==] [==[< x;]==]
     "ffn_test kernels_test operations_test")
 residua_break("silu of double: the last power of two is lost" simd/logistic.inc.hpp
-    [==[const V n = (a_parts.n + b_parts.n) + select(far, e.n, zero<V>());]==] [==[const V n = a_parts.n + b_parts.n;]==]
+    [==[const V n = (a_parts.n + b_parts.n) + select(low, e.n, zero<V>());]==] [==[const V n = a_parts.n + b_parts.n;]==]
     "elementary_test kernels_test ffn_test")
 residua_break("log: a subnormal number as it is" simd/elementary.inc.hpp
     [==[const V scaled = select(subnormal, x * V::broadcast(f::whole), x);]==] [==[const V scaled = x;]==]
@@ -435,7 +445,7 @@ residua_break("gated norm: a large row is not scaled" kernels/gated_rms_norm.inc
 residua_break("softmax: the largest element is not subtracted" kernels/softmax.inc.hpp
     [==[const T most = largest_of(itself{}, row, n);]==] [==[const T most = largest_of(itself{}, row, n) * T(0);]==]
     "kernels_test cases_test")
-residua_break("softmax: the tail of the largest element is filled with zeros" kernels/square_sum.inc.hpp
+residua_break("softmax: the tail of the largest element is filled with zeros" kernels/walks.inc.hpp
     [==[rest[i] = p[k + i < m ? k + i : k];]==] [==[rest[i] = k + i < m ? p[k + i] : T(0);]==]
     "kernels_test cases_test operations_test")
 residua_break("softmax's gradient: the sign of the sum" kernels/softmax.inc.hpp

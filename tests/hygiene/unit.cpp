@@ -20,11 +20,13 @@
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define small char
 #define near
+#define far
 #include <residua/residua.hpp>
 
 #include <residua/dispatch.hpp>
 #undef small
 #undef near
+#undef far
 
 #if !defined(min) || !defined(max)
 #error "a header of residua has taken a macro of its user away"

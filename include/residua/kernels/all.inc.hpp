@@ -18,10 +18,12 @@
 #pragma push_macro("max")
 #pragma push_macro("small")
 #pragma push_macro("near")
+#pragma push_macro("far")
 #undef min
 #undef max
 #undef small
 #undef near
+#undef far
 
 // A register must not go through memory for a call; the scalar backend has none, and leaves the choice to the compiler,
 // since sixteen lanes in plain loops are a lot of code to have in every place.
@@ -67,6 +69,7 @@
 
 #undef RESIDUA_LANE_INLINE
 
+#pragma pop_macro("far")
 #pragma pop_macro("near")
 #pragma pop_macro("small")
 #pragma pop_macro("max")

@@ -13,12 +13,12 @@ namespace residua {
 inline namespace RESIDUA_ABI {
 namespace detail {
 
-/// An operand as a kernel takes it.
 template <class T>
 RESIDUA_INLINE constexpr operand::shape shape_of(const rows<T>& r) noexcept
 {
     return {r.count, r.columns};
 }
+/// An operand as a kernel takes it.
 template <class T>
 RESIDUA_INLINE constexpr operand::input memory(const rows<const T>& r) noexcept
 {

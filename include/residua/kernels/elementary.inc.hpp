@@ -45,28 +45,28 @@ RESIDUA_LANE_INLINE V convert(V x)
         map<T>(name##_of<accuracy::standard>{}, s, y, x);                                      \
     }
 // Of floats in double and rounded, as all derivatives are; of doubles in two numbers each.
-#define RESIDUA_WIDE_ELEMENTWISE(name, of_double, of_floats)  \
-    struct name##_of : computes_wide {                        \
-        template <class V>                                    \
-        RESIDUA_LANE_INLINE V operator()(V x) const           \
-        {                                                     \
-            if constexpr (std::is_same_v<scalar<V>, float>) { \
-                return (*this)(in_both_types(x));             \
-            } else {                                          \
-                return value(of_double(x));                   \
-            }                                                 \
-        }                                                     \
-        template <class V>                                    \
-        RESIDUA_LANE_INLINE V operator()(in_both<V> x) const  \
-        {                                                     \
-            const auto one = decltype(x.wide)::broadcast(1);  \
-            return narrowed(of_floats);                       \
-        }                                                     \
-    };                                                        \
-    template <class T>                                        \
-    inline void name(shape s, output y, input x)              \
-    {                                                         \
-        map<T>(name##_of{}, s, y, x);                         \
+#define RESIDUA_WIDE_ELEMENTWISE(name, of_double, of_floats, part) \
+    struct name##_of : computes_wide {                             \
+        template <class V>                                         \
+        RESIDUA_LANE_INLINE V operator()(V x) const                \
+        {                                                          \
+            if constexpr (std::is_same_v<scalar<V>, float>) {      \
+                return (*this)(in_both_types(x));                  \
+            } else {                                               \
+                return value(of_double(x));                        \
+            }                                                      \
+        }                                                          \
+        template <class V>                                         \
+        RESIDUA_LANE_INLINE V operator()(in_both<V> x) const       \
+        {                                                          \
+            const auto one = decltype(x.wide)::broadcast(1);       \
+            return narrowed(of_floats(one, x.wide).part);          \
+        }                                                          \
+    };                                                             \
+    template <class T>                                             \
+    inline void name(shape s, output y, input x)                   \
+    {                                                              \
+        map<T>(name##_of{}, s, y, x);                              \
     }
 
 RESIDUA_TIERED_ELEMENTWISE(exp)
@@ -77,9 +77,9 @@ RESIDUA_TIERED_ELEMENTWISE(silu)
 RESIDUA_ELEMENTWISE(cos_2pi)
 RESIDUA_ELEMENTWISE(relu)
 RESIDUA_ELEMENTWISE(convert)
-RESIDUA_WIDE_ELEMENTWISE(gelu, scaled_gelu, times_gelu(one, x.wide).value)
-RESIDUA_WIDE_ELEMENTWISE(gelu_tanh, scaled_gelu_tanh, times_gelu_tanh(one, x.wide).value)
-RESIDUA_WIDE_ELEMENTWISE(silu_derivative, silu_slope<accuracy::precise>, times_silu(one, x.wide).slope)
+RESIDUA_WIDE_ELEMENTWISE(gelu, scaled_gelu, times_gelu, value)
+RESIDUA_WIDE_ELEMENTWISE(gelu_tanh, scaled_gelu_tanh, times_gelu_tanh, value)
+RESIDUA_WIDE_ELEMENTWISE(silu_derivative, silu_slope<accuracy::precise>, times_silu, slope)
 
 #undef RESIDUA_WIDE_ELEMENTWISE
 #undef RESIDUA_TIERED_ELEMENTWISE

@@ -1,6 +1,6 @@
 // The kernels that can be chosen at run time. One line is all that dispatch needs to know of a kernel: what it returns,
 // its name, its parameters, their names. The types of operands are told at run time (kernels/walks.inc.hpp); T is what
-// a kernel computes with, or where that is double for both what its results are right for.
+// a kernel computes with, or where that is double for both, what it reads its operands as.
 
 // clang-format off
 /// Templates over T (float, double) in every pass.

@@ -93,14 +93,14 @@ struct silu_factor_of : always_passes {
         return silu_product<A>(gate, V::broadcast(scalar<V>(alpha)), factor, low);
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_extended<V> exact(V gate) const
     {
-        return scaled_silu<A>(gate, V::broadcast(scalar<V>(alpha)));
+        return scaled_silu(gate, V::broadcast(scalar<V>(alpha)));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> slope(V gate) const
+    RESIDUA_LANE_INLINE scaled_extended<V> slope(V gate) const
     {
-        return silu_slope_at<A>(gate, V::broadcast(scalar<V>(alpha)));
+        return silu_slope_at(gate, V::broadcast(scalar<V>(alpha)));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const
@@ -178,7 +178,7 @@ RESIDUA_LANE_INLINE V on_both_sides(V x, V limit)
 /// A gate that is clamped from above before its function.
 template <class Gate, class T>
 struct clamped_factor {
-    static constexpr bool wide = Gate::wide;
+    static constexpr bool wide = false;
     T limit;
     Gate inner;
 
@@ -228,14 +228,15 @@ struct clamped_silu : silu_factor<A> {
         return select(most < silu<A>(gate), most * factor, silu_only::product(gate, factor));
     }
     template <class V>
-    RESIDUA_LANE_INLINE scaled_number<A, V> exact(V gate) const
+    RESIDUA_LANE_INLINE scaled_extended<V> exact(V gate) const
     {
-        return select(passes(gate), silu_only::exact(gate), exactly(split(V::broadcast(scalar<V>(limit)))));
+        return select(passes(gate), scaled_silu<accuracy::precise>(gate),
+                      exactly(split(V::broadcast(scalar<V>(limit)))));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto passes(V gate) const
     {
-        return !(V::broadcast(scalar<V>(limit)) < value(silu_only::exact(gate)));
+        return !(V::broadcast(scalar<V>(limit)) < value(scaled_silu<accuracy::precise>(gate)));
     }
     template <class V>
     RESIDUA_LANE_INLINE auto of_floats(V g, V gate) const

@@ -1085,4 +1085,46 @@ struct add {
     }
 };
 
+// --- the largest -----------------------------------------------------------------------------------------------
+
+struct itself {
+    static constexpr double least = -__builtin_inf();
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        return x;
+    }
+};
+struct magnitude {
+    static constexpr double least = 0;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x) const
+    {
+        return abs(x);
+    }
+};
+/// The largest op(x), or the least there is without an element; a NaN may be passed over.
+template <class Op, class T>
+inline T largest_of(const Op& op, const source<T>& x, std::size_t n)
+{
+    using V = lanes<T>;
+    block_buffer<T> buffer;
+    V most = V::broadcast(static_cast<T>(Op::least));
+    for (std::size_t j = 0; j < n; j += block<T>) {
+        const std::size_t m = n - j < block<T> ? n - j : block<T>;
+        const T* const p = buffer.read(x, j, m);
+        std::size_t k = 0;
+        for (; k + V::size <= m; k += V::size) most = max(op(load<V>(p + k)), most);
+        if (k < m) {
+            // the lanes past the end take part as an element
+            lane_array<V> rest;
+            for (std::size_t i = 0; i < V::size; ++i) rest[i] = p[k + i < m ? k + i : k];
+            most = max(op(V::load(rest)), most);
+        }
+    }
+    return largest(most);
+}
+
 }  // namespace RESIDUA_PASS

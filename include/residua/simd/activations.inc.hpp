@@ -201,7 +201,7 @@ RESIDUA_LANE_INLINE V tail_within_reach(V x, V tail)
     return select(abs(x) < V::broadcast(activation_constants::reach), tail, zero<V>());
 }
 
-template <accuracy A = accuracy::standard, class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE scaled_number<A, V> scaled_exp(V x, V tail = zero<V>())
 {
     const auto e = reduce_exp(x, activation_constants::reach, tail_within_reach(x, tail));
@@ -221,7 +221,7 @@ RESIDUA_LANE_INLINE N beside_one(scaled<V, N> a)
 }
 
 /// e^-|u| for u + tail
-template <accuracy A = accuracy::standard, class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE scaled_number<A, V> decay(V u, V tail)
 {
     return scaled_exp<A>(-abs(u), select(u < zero<V>(), tail, -tail));
@@ -274,7 +274,7 @@ RESIDUA_LANE_INLINE scaled_extended<V> tanh_slope(V x, V tail = zero<V>())
 
 /// The derivative of x s(u): s (1 + w (1 - s)) with w = x du/dx, for u + tail. With E = e^-|u| it is
 /// (1 + E + w E) / (1 + E)^2 for u >= 0, and E (1 + E + w) / (1 + E)^2 below.
-template <accuracy A = accuracy::standard, class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE scaled_number<A, V> gated_slope(V u, V tail, number<A, V> w)
 {
     const auto E = decay<A>(u, tail);
@@ -310,13 +310,13 @@ RESIDUA_LANE_INLINE V within(V x, double most)
     return max(V::broadcast(-most), min(V::broadcast(most), x));
 }
 
-template <accuracy A = accuracy::standard, class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE scaled_number<A, V> scaled_silu(V x)
 {
     return scaled_sigmoid<A>(x) * max(V::broadcast(-activation_constants::reach), x);
 }
 /// For x + tail.
-template <accuracy A = accuracy::standard, class V>
+template <accuracy A, class V>
 RESIDUA_LANE_INLINE scaled_number<A, V> silu_slope(V x, V tail = zero<V>())
 {
     using c = activation_constants;
@@ -342,17 +342,19 @@ RESIDUA_LANE_INLINE scaled_extended<V> silu_derivative_slope(V x)
 }
 
 /// x s(a x) and its derivative, a > 0.
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> scaled_silu(V x, V a)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> scaled_silu(V x, V a)
 {
     const V ax = a * x;
-    return scaled_sigmoid<A>(ax, fma(a, x, -ax)) * max(V::broadcast(-activation_constants::reach) / a, x);
+    const V reach = V::broadcast(-activation_constants::reach) / a;
+    const V bounded = max(max(V::broadcast(-format<double>::largest), reach), x);
+    return scaled_sigmoid<accuracy::precise>(ax, fma(a, x, -ax)) * bounded;
 }
-template <accuracy A = accuracy::standard, class V>
-RESIDUA_LANE_INLINE scaled_number<A, V> silu_slope_at(V x, V a)
+template <class V>
+RESIDUA_LANE_INLINE scaled_extended<V> silu_slope_at(V x, V a)
 {
     const V ax = a * x;
-    return silu_slope<A>(ax, fma(a, x, -ax));
+    return silu_slope<accuracy::precise>(ax, fma(a, x, -ax));
 }
 
 // --- GELU ------------------------------------------------------------------------------------------------------

@@ -176,19 +176,19 @@ struct constants<float> {
     static constexpr float exp_reach = 120.0f;
     // Up to here e^x and 1 + e^x, and one over either, are normal numbers; of double their last bits are too.
     static constexpr float normal_exp_reach = 86.0f;
-    // At -logistic_reach the logistic times any number is 0. From there to -far e^-x 2^-160, and from there to
-    // -normal_exp_reach e^-x 2^-64, is a normal number, and one over it no large one.
+    // At -logistic_reach the logistic times any number is 0. From there to -very_low e^-x 2^-160, and from there to
+    // -normal_exp_reach e^-x 2^-64, is a normal number, and one over it no large one. (In the bits of an exponent.)
     static constexpr float logistic_reach = 194.0f;
-    static constexpr float far = 130.0f;
-    static constexpr std::uint32_t down_afar = 160u << 23;
-    static constexpr std::uint32_t down_below = 64u << 23;
+    static constexpr float very_low = 130.0f;
+    static constexpr std::uint32_t very_low_steps = 160u << 23;
+    static constexpr std::uint32_t low_steps = 64u << 23;
     // From here on what is 2^-25 of a number is a normal number.
     static constexpr float least_precise = 0x1p-100f;
     // From here on tanh is 1 to the last bit.
     static constexpr float tanh_most = 10.0f;
     static constexpr float exp[] = {0x1.555556p-3f, 0x1.555502p-5f, 0x1.110fc2p-7f, 0x1.6d2e04p-10f,
                                     0x1.a2d9ap-13f};
-    // for 1 + e^x, where an error of 2^-27 of e^x is not seen
+    // for 1 + e^x, with an error of 2^-27 of e^x: at most an eighth of a unit of what it is needed for
     static constexpr float exp_in_sum[] = {0x1.555492p-3f, 0x1.5554cp-5f, 0x1.12398ep-7f, 0x1.6d7a4ap-10f};
     static constexpr float log[] = {0x1.55555cp-1f, 0x1.997b3ep-2f, 0x1.2f09d2p-2f};
     static constexpr float cos_2pi[] = {-0x1.3bd3ccp4f, 0x1.03c19ep6f, -0x1.55a5bp6f, 0x1.d0934cp5f};
@@ -209,9 +209,9 @@ struct constants<double> {
     static constexpr double exp_reach = 760.0;
     static constexpr double normal_exp_reach = 600.0;
     static constexpr double logistic_reach = 1456.0;
-    static constexpr double far = 880.0;
-    static constexpr std::uint64_t down_afar = std::uint64_t{1200} << 52;
-    static constexpr std::uint64_t down_below = std::uint64_t{400} << 52;
+    static constexpr double very_low = 880.0;
+    static constexpr std::uint64_t very_low_steps = std::uint64_t{1200} << 52;
+    static constexpr std::uint64_t low_steps = std::uint64_t{400} << 52;
     static constexpr double least_precise = 0x1p-960;
     static constexpr double tanh_most = 20.0;
     static constexpr double exp[] = {0x1.5555555555557p-3,  0x1.5555555555557p-5,  0x1.1111111110052p-7,
@@ -240,7 +240,7 @@ struct constants<double> {
 template <class V>
 struct exp_terms {
     V minus_one, low, n, r, s;
-    V power;  // 2^n where that is a normal number
+    V power;  // 2^n where that is a normal number; with the bits of an exponent k added, 2^(n + k) where that is one
 };
 
 /// For an x within reach, or for -x: then the sign costs nothing.
@@ -273,8 +273,8 @@ RESIDUA_LANE_INLINE exp_terms<V> reduce_exp(V x, scalar<V> reach = constants<sca
     return exp_terms_of(min(V::broadcast(reach), max(V::broadcast(-reach), x)), tail, constants<scalar<V>>::exp);
 }
 
-/// v 2^-k, with k in the bits of an exponent, where v is finite and not subnormal; any v if k is 0. A subnormal result is
-/// rounded as a number beside the least that is normal: it takes no microcode.
+/// v 2^-k, with k in the bits of an exponent, where v is finite and not subnormal (a subnormal one gives 0); any v if k is 0.
+/// A subnormal result is rounded as a number beside the least that is normal: it takes no microcode.
 template <class V>
 RESIDUA_LANE_INLINE V scaled_down(V v, bits_of<V> k)
 {
@@ -305,9 +305,9 @@ RESIDUA_LANE_INLINE V exp(V x)
     const auto e = reduce_exp(x);
     const V y = leading_part<A>(e);
     const auto negative = x < zero<V>();
-    const U k = to_bits(select(negative, from_bits(U::broadcast(c::down_below)), zero<V>()));
-    const V below = scaled_down(y * from_bits(to_bits(e.power) + k), k);
-    return select(negative, below, ldexp(y, max(zero<V>(), e.n)));
+    const U k = select_bits(negative, U::broadcast(c::low_steps), U::broadcast(0));
+    const V power = select(negative, from_bits(to_bits(e.power) + k), V::broadcast(1));
+    return select(negative, scaled_down(y * power, k), ldexp(y, max(zero<V>(), e.n)));
 }
 
 /// The correction of a rounding; where the rounded result is infinite the correction is not finite, and 0 is right.
@@ -329,7 +329,7 @@ RESIDUA_LANE_INLINE V exp_of_difference(V a, V b)
     // beyond the reach the rounding may be larger than what is left of d, or NaN
     const V reach = V::broadcast(c::exp_reach);
     const auto e = reduce_exp(d, c::exp_reach, select(abs(d) < reach, wrong, zero<V>()));
-    const U k = U::broadcast(c::down_below);
+    const U k = U::broadcast(c::low_steps);
     const V y = scaled_down(leading_part<accuracy::standard>(e) * from_bits(to_bits(e.power) + k), k);
     return select(d == d, y, d);
 }

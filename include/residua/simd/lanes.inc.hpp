@@ -37,7 +37,7 @@
 //   sum(v)                  lanes folded in halves: 16 to 8 to 4 to 2 to 1, lower half + upper half
 //   largest(v)              of all lanes, by max
 //   ldexp(v, n)             v * 2^n for integers n in V with |n| <= 250 (2000): one rounding if v * 2^(n/2) is normal
-//   is_nan(v), copysign(v, s)
+//   is_nan(v), copysign(v, s), select_bits(mask, u, w)
 //
 // A NaN's sign and payload are outside the contract: x86 and Arm make different ones.
 
@@ -130,6 +130,11 @@ RESIDUA_LANE_INLINE auto is_nan(V v)
     return !(v == v);
 }
 
+template <class M, class U>
+RESIDUA_LANE_INLINE U select_bits(M m, U a, U b)
+{
+    return to_bits(select(m, from_bits(a), from_bits(b)));
+}
 template <class V>
 RESIDUA_LANE_INLINE V copysign(V v, V s)
 {

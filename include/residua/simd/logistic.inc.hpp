@@ -6,9 +6,9 @@
 
 namespace RESIDUA_PASS {
 
-/// (unit + e^-(x + tail)) 2^-k for an x above -exp_reach, where that is a normal number; to the bit what it is at
-/// normal_exp_reach beyond that. With e^-x = p + m p, p a power of two, only m is not exact. k is in the bits of an exponent;
-/// unit is 1, and where k is not 0, nothing.
+/// (unit + e^-(x + tail)) 2^-k for an x that is not below -logistic_reach, where that is a normal number; to the bit what it
+/// is at normal_exp_reach beyond that. With e^-x = p + m p, p a power of two, only m is not exact. k is in the bits of an
+/// exponent; unit is 1, or 0 where k is not 0.
 template <accuracy A, class V>
 RESIDUA_LANE_INLINE extended<V> logistic_divisor(V x, V tail, V unit, bits_of<V> k)
 {
@@ -66,16 +66,16 @@ RESIDUA_LANE_INLINE V in_parts(V x, V tail, V a, V b, V b_low)
     const auto e = reduce_exp(x, activation_constants::reach, tail_within_reach(x, tail));
     const V reach = V::broadcast(constants<double>::normal_exp_reach);
     const auto s = extended<V>{one, zero<V>()} / logistic_divisor<accuracy::precise>(max(-reach, x), tail);
-    const auto far = x < -reach;
+    const auto low = x < -reach;
     const V of_e = one + e.minus_one;
-    const V hi = select(far, of_e, s.hi);
-    const V low = select(far, ((one - of_e) + e.minus_one) + e.low, s.low);
+    const V hi = select(low, of_e, s.hi);
+    const V rounding = select(low, ((one - of_e) + e.minus_one) + e.low, s.low);
     const auto a_parts = split(a);
     const auto b_parts = split(b);
     const V product = a_parts.m * b_parts.m;
     const V product_low = fma(a_parts.m, (b_low / b) * b_parts.m, fma(a_parts.m, b_parts.m, -product));
-    const V rest = fma(product, low, finite_tail(product_low) * hi);
-    const V n = (a_parts.n + b_parts.n) + select(far, e.n, zero<V>());
+    const V rest = fma(product, rounding, finite_tail(product_low) * hi);
+    const V n = (a_parts.n + b_parts.n) + select(low, e.n, zero<V>());
     return value(scaled<V>{fma(product, hi, finite_tail(rest)), n});
 }
 
@@ -103,7 +103,7 @@ RESIDUA_OUT_OF_LINE void any_logistic_product(const scalar<V>* x_at, const scala
                                               const scalar<V>* b_low_at, scalar<V>* y)
 {
     const V x = V::load(x_at), tail = V::load(tail_at), a = V::load(a_at), b = V::load(b_at);
-    const V b_low = V::load(b_low_at);
+    const V b_low = finite_tail(V::load(b_low_at));
     V factor = a;
     if constexpr (Falling) factor = max(V::broadcast(-format<scalar<V>>::largest), factor);
     V any = x;
@@ -124,14 +124,14 @@ RESIDUA_LANE_INLINE V rare_logistic_product(V product, V excess, const logistic_
 {
     using U = bits_of<V>;
     using c = constants<scalar<V>>;
-    // Of other numbers this computes nothing, which raises no exceptions; they come last.
+    // Other lanes are 0 here, which is quickly computed; they come last.
     const auto in_range = is_in_range<A>(of.x, product, anywhere<V>);
     const V x = select(in_range, max(V::broadcast(-c::logistic_reach), of.x), zero<V>());
-    const auto near = V::broadcast(-c::normal_exp_reach) < x;
-    const V below = from_bits(U::broadcast(c::down_below));
-    const V down = select(x < V::broadcast(-c::far), from_bits(U::broadcast(c::down_afar)), below);
-    const U k = to_bits(select(near, zero<V>(), down));
-    const auto divisor = logistic_divisor<A>(x, of.tail, select(near, V::broadcast(1), zero<V>()), k);
+    const auto in_reach = V::broadcast(-c::normal_exp_reach) < x;
+    const auto very_low = x < V::broadcast(-c::very_low);
+    const U low_steps = select_bits(very_low, U::broadcast(c::very_low_steps), U::broadcast(c::low_steps));
+    const U k = select_bits(in_reach, U::broadcast(0), low_steps);
+    const auto divisor = logistic_divisor<A>(x, of.tail, select(in_reach, V::broadcast(1), zero<V>()), k);
     product = select(in_range, product, zero<V>());
     excess = select(in_range, excess, zero<V>());
     V y = scaled_down(divided<A>(product, excess, divisor), k);
