@@ -730,6 +730,17 @@ TYPED_TEST(every_type, E1_gpt_oss_without_a_limit_at_gates_of_any_size)
     }
 }
 
+// Floats at which the roundings of the exponential count most: without them y is off by 1.06 and 1.09 ulp.
+TEST(gated, precise_where_the_exponential_rounds_most)
+{
+    const auto f = [](auto& y, const auto& g, const auto& u) {
+        api::swiglu(y, g, u, {.accuracy = residua::accuracy::precise});
+    };
+    for (const auto& [gate, up] : {std::pair{-0x1.4e1ap6, 1.0}, {-0x1.dd818p3, 0x1.87943cp0}}) {
+        EXPECT_LE(ulp::error(call<float>(f, gate, up), reference::silu(gate) * up), 1) << gate << ", " << up;
+    }
+}
+
 // Where e^-gate leaves the range of the type, y does not, up to the last subnormal number.
 TYPED_TEST(every_type, gates_far_below_zero)
 {
