@@ -24,6 +24,17 @@ RESIDUA_LANE_INLINE void keep_product([[maybe_unused]] Raw& product)
 #endif
 }
 
+// Clang (14) makes AArch64's fmin or fmax of a comparison with a constant zero and a selection of either; to those -0 is less
+// than 0. What it does not see as a constant it leaves alone.
+template <class Raw>
+RESIDUA_LANE_INLINE void keep_sign_of_zero([[maybe_unused]] Raw& a, [[maybe_unused]] Raw& b)
+{
+#if defined(__clang__) && defined(__aarch64__)
+    keep_product(a);
+    keep_product(b);
+#endif
+}
+
 /// An array as long as a vector.
 template <class V>
 using lane_array = typename V::value_type[static_cast<std::size_t>(V::size)];

@@ -176,6 +176,7 @@ RESIDUA_LANE_INLINE reg<T> min(reg<T> a, reg<T> b)
 #if HWY_ARCH_X86 && HWY_NATIVE_FMA
     return {hn::Min(a.v, b.v)};
 #else
+    keep_sign_of_zero(a.v.raw, b.v.raw);
     return select(a < b, a, b);
 #endif
 }
@@ -186,6 +187,7 @@ RESIDUA_LANE_INLINE reg<T> max(reg<T> a, reg<T> b)
 #if HWY_ARCH_X86 && HWY_NATIVE_FMA
     return {hn::Max(a.v, b.v)};
 #else
+    keep_sign_of_zero(a.v.raw, b.v.raw);
     return select(b < a, a, b);
 #endif
 }

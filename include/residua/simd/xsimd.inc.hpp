@@ -380,11 +380,13 @@ RESIDUA_LANE_INLINE reg<T> max(reg<T> a, reg<T> b)
 template <class T>
 RESIDUA_LANE_INLINE reg<T> min(reg<T> a, reg<T> b)
 {
+    keep_sign_of_zero(a.v.data, b.v.data);
     return select(a < b, a, b);
 }
 template <class T>
 RESIDUA_LANE_INLINE reg<T> max(reg<T> a, reg<T> b)
 {
+    keep_sign_of_zero(a.v.data, b.v.data);
     return select(b < a, a, b);
 }
 #endif
