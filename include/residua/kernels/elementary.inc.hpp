@@ -14,6 +14,13 @@ RESIDUA_LANE_INLINE V convert(V x)
 {
     return select(x == x, x, x + x);
 }
+// The kernel of name_of.
+#define RESIDUA_MAPPED(name)                     \
+    template <class T>                           \
+    inline void name(shape s, output y, input x) \
+    {                                            \
+        map<T>(name##_of{}, s, y, x);            \
+    }
 #define RESIDUA_ELEMENTWISE(name)                   \
     struct name##_of {                              \
         template <class V>                          \
@@ -22,11 +29,7 @@ RESIDUA_LANE_INLINE V convert(V x)
             return name(x);                         \
         }                                           \
     };                                              \
-    template <class T>                              \
-    inline void name(shape s, output y, input x)    \
-    {                                               \
-        map<T>(name##_of{}, s, y, x);               \
-    }
+    RESIDUA_MAPPED(name)
 #define RESIDUA_FUNCTION_OF_BOTH_ACCURACIES(name)   \
     template <accuracy A>                           \
     struct name##_of {                              \
@@ -63,11 +66,7 @@ RESIDUA_LANE_INLINE V convert(V x)
             return narrowed(of_floats(one, x.wide).part);          \
         }                                                          \
     };                                                             \
-    template <class T>                                             \
-    inline void name(shape s, output y, input x)                   \
-    {                                                              \
-        map<T>(name##_of{}, s, y, x);                              \
-    }
+    RESIDUA_MAPPED(name)
 
 RESIDUA_TIERED_ELEMENTWISE(exp)
 RESIDUA_ELEMENTWISE(log)
@@ -85,6 +84,7 @@ RESIDUA_WIDE_ELEMENTWISE(silu_derivative, silu_slope<accuracy::precise>, times_s
 #undef RESIDUA_TIERED_ELEMENTWISE
 #undef RESIDUA_FUNCTION_OF_BOTH_ACCURACIES
 #undef RESIDUA_ELEMENTWISE
+#undef RESIDUA_MAPPED
 
 // out = f'(x) v: the Jacobian of a function of each element is diagonal, so this is its VJP and its JVP.
 #define RESIDUA_DIAGONAL(name, slope_of_double)                            \

@@ -5,8 +5,7 @@
 // way was taken.
 //
 // Every map and every sum is one of the walks below with an operation of its own, so tails, strides and the order of
-// sums are decided here. (Two walks have files of their own: down the columns of a matrix, and to the largest element,
-// where the order does not matter.)
+// sums are decided here. (One walk has a file of its own: down the columns of a matrix.)
 
 namespace RESIDUA_PASS {
 
