@@ -395,40 +395,6 @@ TYPED_TEST(memory_access, H2_body_and_tail_agree)
     }
 }
 
-// --- K: the floating-point environment ----------------------------------------------------------------------------
-
-#if defined(__SSE2__)
-/// Flushes subnormal numbers to zero, as a program that was linked with -ffast-math does.
-class flushing {
-public:
-    flushing() { _mm_setcsr(before_ | flush_to_zero | denormals_are_zero); }
-    flushing(const flushing&) = delete;
-    flushing& operator=(const flushing&) = delete;
-    ~flushing() { _mm_setcsr(before_); }
-
-private:
-    static constexpr unsigned flush_to_zero = 0x8000;
-    static constexpr unsigned denormals_are_zero = 0x0040;
-    unsigned before_ = _mm_getcsr();
-};
-constexpr unsigned exception_flags = 0x3f;
-
-template <class T>
-std::vector<std::vector<T>> results(const std::vector<T>& x, const std::vector<T>& w)
-{
-    std::vector<std::vector<T>> all(9, std::vector<T>(x.size()));
-    api::exp(all[0], x);
-    api::log(all[1], w);
-    api::tanh(all[2], x);
-    api::sigmoid(all[3], x);
-    api::silu(all[4], x);
-    api::swiglu(all[5], x, w);
-    api::rms_norm(all[6], x, w, {.eps = T(1e-6)});
-    api::softmax(all[7], x);
-    api::gpt_oss_swiglu(all[8], x, w);
-    return all;
-}
-
 // pytorch/helion#2273, flagos-ai/FlagGems#5771: a scale that was saved in 16 bits spoils the gradient.
 TEST(backward, G16_the_scale_of_a_16_bit_row_is_not_rounded)
 {
@@ -453,38 +419,7 @@ TEST(backward, G16_the_scale_of_a_16_bit_row_is_not_rounded)
     }
 }
 
-// llvm/llvm-project#57589, RobotLocomotion/drake#10253: somebody else has switched subnormal numbers off.
-TYPED_TEST(memory_access, K1_normal_results_do_not_depend_on_flushing)
-{
-    using T = TypeParam;
-    reference::random random{8};
-    auto x = random.row<T>(500, sizeof(T) == 4 ? -86 : -706, 80);
-    x[0] = T(-5);
-    const auto w = random.row<T>(500, 0.01, 4);
-    const auto kept = results(x, w);
-    const unsigned before = _mm_getcsr();
-    const auto again = results(x, w);
-    EXPECT_EQ(_mm_getcsr() & ~exception_flags, before & ~exception_flags);
-    std::vector<std::vector<T>> flushed;
-    unsigned inside = 0;
-    unsigned after = 0;
-    {
-        const flushing here;
-        inside = _mm_getcsr();
-        flushed = results(x, w);
-        after = _mm_getcsr();
-    }
-    EXPECT_EQ(after & ~exception_flags, inside & ~exception_flags);
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-        for (std::size_t j = 0; j < x.size(); ++j) {
-            if (!std::isnormal(kept[i][j])) continue;
-            EXPECT_TRUE(ulp::same_bits(kept[i][j], flushed[i][j]))
-                << "result " << i << " of " << x[j] << ", " << w[j] << ": " << kept[i][j] << ", " << flushed[i][j];
-            EXPECT_TRUE(ulp::same_bits(kept[i][j], again[i][j]));
-        }
-    }
-}
-#endif
+// --- K: the floating-point environment ----------------------------------------------------------------------------
 
 #if defined(__x86_64__)
 // microsoft/onnxruntime#7448, Tencent/ncnn#2656: subnormal results up to a hundred times as slow as others. What

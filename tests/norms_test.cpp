@@ -75,12 +75,12 @@ void with_weight(kind k, const W& w, F&& f)
     if (k == kind::plain) f(w);
     if (k == kind::zero_centered) f(api::zero_centered(w));
 }
-/// The factors. 1 + w is formed in what the norm computes with.
-template <class T, class S>
+/// The factors.
+template <class S>
 wide_row factors(kind k, const std::vector<S>& w)
 {
     wide_row f;
-    for (const S e : w) f.push_back(k == kind::none ? 1 : k == kind::plain ? value(e) : wide(T(1) + T(e)));
+    for (const S e : w) f.push_back(k == kind::none ? 1 : k == kind::plain ? value(e) : 1 + value(e));
     return f;
 }
 
@@ -289,7 +289,7 @@ TYPED_TEST(norms, rms_norm_rounds_once_unless_it_is_told_to_round_before_the_wei
         const T eps = T(1e-6);
         const auto xh = reference::normalized(widen(x), wide(eps));
         for (const kind k : kinds) {
-            const auto f = factors<T>(k, w);
+            const auto f = factors(k, w);
             std::vector<S> y(n);
             with_weight(k, w, [&](const auto& weight) { api::rms_norm(y, x, weight, {.eps = eps}); });
             for (std::size_t j = 0; j < n; ++j)
@@ -338,6 +338,54 @@ TEST(rms_norm_rounding, B11_one_plus_the_weight_is_not_formed_in_16_bits)
     EXPECT_EQ(static_cast<float>(y[77]), 201.0F);
 }
 
+// If 1 + w were rounded before x r is multiplied by it, the second would be off by 2.76 ulp.
+TEST(rms_norm, one_plus_the_weight_is_not_rounded)
+{
+    const std::vector<float> x{-0x1.73c182p-1F, 0x1.2dfe16p+0F}, w{0, 0x1.48d30ap-1F};
+    std::vector<float> y(2);
+    api::rms_norm(y, x, api::zero_centered(w), {.eps = 1e-6F});
+    EXPECT_LE(ulp::error(y[1], value(x[1]) * root_of({value(x[0]), value(x[1])}, wide(1e-6F)) * (1 + value(w[1]))),
+              2.5);
+
+    // a weight whose 1 + w needs twice the bits that a float has
+    reference::random random{29};
+    double worst = 0;
+    for (int i = 0; i < 20000; ++i) {
+        const auto row = random.row<float>(8, -2, 2);
+        std::vector<float> weight;
+        for (int j = 0; j < 8; ++j) weight.push_back(static_cast<float>(std::exp2(random.uniform(-26, 0))));
+        std::vector<float> out(8);
+        api::rms_norm(out, row, api::zero_centered(weight), {.eps = 1e-6F});
+        const wide_row exact{row.begin(), row.end()};
+        const wide r = root_of(exact, wide(1e-6F));
+        for (std::size_t j = 0; j < 8; ++j) {
+            worst = std::max(worst, ulp::error(out[j], exact[j] * r * (1 + value(weight[j]))));
+        }
+    }
+    EXPECT_LE(worst, 2.5);
+}
+
+// x r is no normal float; the weight, or the gradient, makes a usual number of it.
+TEST(rms_norm, a_row_that_is_tiny_beside_eps)
+{
+    for (const float size : {1e-30F, 1e-38F, 3e-41F, 4.2e-45F}) {
+        for (const float eps : {0.1F, 1e-6F, 1e30F}) {
+            const std::vector<float> x{size, 0, size / 2}, w{2e27F, 1e30F, -3e33F};
+            const wide r = 1 / std::sqrt(reference::mean_square({x.begin(), x.end()}) + wide(eps));
+            std::vector<float> y(3), dx(3), dw(3), alone(3);
+            api::rms_norm(y, x, w, {.eps = eps});
+            api::rms_norm(alone, x, api::no_weight, {.eps = eps});
+            api::rms_norm_vjp(dx, dw, x, std::vector<float>{1, 1, 1}, w, {.eps = eps});
+            for (std::size_t j = 0; j < 3; ++j) {
+                const wide xh = value(x[j]) * r;
+                EXPECT_LE(ulp::error(y[j], xh * value(w[j])), 2.5) << size << ", " << eps;
+                EXPECT_LE(ulp::error(alone[j], xh), 2.5) << size << ", " << eps;
+                EXPECT_LE(ulp::error(dw[j], xh * value(w[j])), 4) << size << ", " << eps;
+            }
+        }
+    }
+}
+
 template <class Y, class X, class W>
 void mixed_types(reference::random& random)
 {
@@ -366,7 +414,7 @@ void mixed_types(reference::random& random)
             for (std::size_t j = 0; j < n; ++j) EXPECT_LE(precision::error(y[j], g[j]), bound == 1 ? 1 : bound + 3);
         };
         see(w, widen(w), widen(w));
-        see(api::zero_centered(w), factors<T>(kind::zero_centered, w), factors<double>(kind::zero_centered, w));
+        see(api::zero_centered(w), factors(kind::zero_centered, w), factors(kind::zero_centered, w));
         // without a weight, its type is not an operand's
         if constexpr (!std::is_same_v<W, double>) see(api::no_weight, wide_row(n, 1), wide_row(n, 1));
     }
@@ -520,7 +568,7 @@ TYPED_TEST(norms, rms_norm_jvp_and_vjp_are_their_formulas)
         for (const kind k : kinds) {
             for (const T eps : {T(0), T(1e-6), T(0.1)}) {
                 // 1 + w is formed in double where the derivative is
-                const auto f = factors<double>(k, w);
+                const auto f = factors(k, w);
                 std::vector<S> t(n);
                 std::vector<S> dx(n);
                 std::vector<double> dw(n);
@@ -568,7 +616,7 @@ TYPED_TEST(norms, derivatives_along_the_weight_are_their_formulas)
         const wide_row zeros(n, 0);
         for (const kind k : {kind::plain, kind::zero_centered}) {
             for (const T eps : {T(0), T(0.1)}) {
-                const auto f = factors<double>(k, w);
+                const auto f = factors(k, w);
                 const auto see = [&](precision::worst<S>& seen, const std::vector<S>& got, const sized& right) {
                     for (std::size_t j = 0; j < n; ++j) {
                         seen.see(precision::error_in_double(got[j], right.value[j], right.size[j]), value(x[j]),
@@ -1165,7 +1213,7 @@ TYPED_TEST(norms, the_gradient_over_the_whole_range_of_the_weight)
                 const T eps = of_w % 2 == 0 ? T(0) : T(1e-6);
                 const wide most = largest_term_of_jacobian(widen(x), widen(dy), wide(eps));
                 for (const kind k : kinds) {
-                    const auto f = factors<double>(k, w);
+                    const auto f = factors(k, w);
                     const auto dyf = times(widen(dy), f);
                     const auto dx = jacobian(widen(x), dyf, wide(eps));
                     const auto along = jacobian(widen(x), widen(dy), wide(eps));
@@ -1194,7 +1242,7 @@ void see_layer_norm(precision::worst_in_double<S>& seen, const std::vector<S>& x
                     const std::vector<S>& b, arithmetic<S> eps)
 {
     for (const kind k : kinds) {
-        const auto f = factors<double>(k, w);
+        const auto f = factors(k, w);
         for (const bool biased : {false, true}) {
             std::vector<S> y(x.size());
             with_weight(k, w, [&](const auto& weight) {
@@ -1335,7 +1383,7 @@ TYPED_TEST(norms, layer_norm_jvp_and_vjp_are_their_formulas)
             const auto c = centered(widen(x));
             const wide r = root_of(c, wide(eps));
             for (const kind k : kinds) {
-                const auto f = factors<double>(k, w);
+                const auto f = factors(k, w);
                 std::vector<S> t(n), dx(n);
                 std::vector<double> dw(n), db(n, 2);
                 with_weight(k, w, [&](const auto& weight) {
@@ -1396,7 +1444,7 @@ TYPED_TEST(norms, gated_rms_norm_is_its_formula)
                             api::gated_rms_norm(y, x, z, weight, {.eps = eps, .gate = g, .order = o});
                         });
                         const bool first = o == gate_order::norm_first;
-                        const auto f = first ? factors<T>(k, w) : factors<double>(k, w);
+                        const auto f = first ? factors(k, w) : factors(k, w);
                         const auto exact = gated(widen(x), widen(z), f, wide(eps), g, o);
                         for (std::size_t j = 0; j < n; ++j) {
                             if (first) norm_first.see(precision::error(y[j], exact[j]), value(x[j]), value(z[j]));
@@ -1520,7 +1568,7 @@ TYPED_TEST(norms, gated_rms_norm_gate_first_rounded_before_the_weight)
                                          .order = gate_order::gate_first,
                                          .rounding = norm_rounding::before_weight});
                 });
-                const auto f = factors<double>(k, w);
+                const auto f = factors(k, w);
                 const auto uh = reference::normalized(times(widen(x), act(g, widen(z))), wide(eps));
                 for (std::size_t j = 0; j < n; ++j) {
                     const wide slack = std::ldexp(std::abs(uh[j]), -48);
@@ -1588,7 +1636,7 @@ TYPED_TEST(norms, gated_rms_norm_jvp_and_vjp_are_their_formulas)
             for (const auto g : gates) {
                 for (const auto o : orders) {
                     const kind k = kinds[(n + static_cast<std::size_t>(o)) % 3];
-                    const auto f = factors<double>(k, w);
+                    const auto f = factors(k, w);
                     std::vector<S> dx(n), dz(n), t(n), dx2(n), dz2(n);
                     std::vector<double> dw(n);
                     with_weight(k, w, [&](const auto& weight) {
@@ -1713,7 +1761,7 @@ TYPED_TEST(norms, add_rms_norm_jvp_and_vjp_are_their_formulas)
         const T scale = T(0.3);
         const wide r = root_of(widen(h), wide(eps));
         for (const kind k : kinds) {
-            const auto f = factors<double>(k, w);
+            const auto f = factors(k, w);
             std::vector<S> dresidual(n), dx(n), ty(n), dresidual2(n), dx2(n);
             std::vector<double> dw(n);
             auto tresidual = th;
@@ -1962,7 +2010,7 @@ TYPED_TEST(norms, a_gradient_of_a_split_row_is_its_formula)
         const T eps = repeat % 2 == 0 ? T(1e-6) : T(1e-20);
         const auto squares = api::combine(row.squares);
         for (const kind k : kinds) {
-            const auto f = factors<double>(k, w);
+            const auto f = factors(k, w);
             std::vector<api::product_sum> of_vjp, of_jvp;
             for (std::size_t i = 0; i < row.x.size(); ++i) {
                 with_weight(k, row.w[i], [&](const auto& weight) {

@@ -8,7 +8,7 @@
 ///   default xsimd if it can be included, else Highway, else scalar.
 /// - `RESIDUA_NO_FMA_WARNING`: silences the message that a unit without fused multiply-add is slow.
 /// - `RESIDUA_ALLOW_FAST_MATH`: compiles under -ffast-math all the same; then nothing is promised about bits, NaN,
-///   infinities and subnormal numbers.
+///   infinities and subnormal numbers. (Where Clang tells no header of a part of it, a call of a kernel is an error.)
 #ifndef RESIDUA_CONFIG_HPP
 #define RESIDUA_CONFIG_HPP
 
@@ -47,9 +47,12 @@
 #if !defined(__GNUC__) && !defined(__clang__)
 #error "residua: needs GCC or Clang, whose means keep a product and a sum from being fused"
 #endif
-#if defined(__FLT_EVAL_METHOD__) && __FLT_EVAL_METHOD__ == 2
-#error "residua: the x87 unit computes with more bits than a number has; compile with -mfpmath=sse"
+#if defined(__FLT_EVAL_METHOD__) \
+    && (__FLT_EVAL_METHOD__ < 0 || __FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
+#error \
+    "residua: this unit computes with more bits than a number has; compile with -mfpmath=sse, and without -ffp-eval-method"
 #endif
+static_assert(sizeof(1.0) == sizeof(double), "residua: -fsingle-precision-constant changes the promised bits");
 #if defined(__MINGW32__) && !defined(__clang__) && defined(__AVX__) && RESIDUA_BACKEND != RESIDUA_BACKEND_SCALAR
 #error \
     "residua: MinGW's GCC misaligns vectors of 32 bytes and more on the stack (GCC bug 54412); use Clang, or RESIDUA_BACKEND_SCALAR"

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include <residua/dispatch.hpp>
+#include <residua/kernels/refuse_fast_math.hpp>
 
 // Whether the unit compiles the kernels that are in unit u of three.
 #ifdef RESIDUA_DISPATCH_UNIT
@@ -49,10 +50,12 @@
 #if RESIDUA_DISPATCH_COMPILES(0)
 
 #define RESIDUA_PASS residua::dispatch::RESIDUA_CAT(RESIDUA_ABI_VERSION, _scalar)
+#define RESIDUA_PASS_SELF RESIDUA_PASS
 #define RESIDUA_PASS_BACKEND RESIDUA_BACKEND_SCALAR
 #include <residua/kernels/all.inc.hpp>
 #include <residua/kernels/entries.inc.hpp>
 #undef RESIDUA_PASS_BACKEND
+#undef RESIDUA_PASS_SELF
 #undef RESIDUA_PASS
 
 namespace residua::dispatch {

@@ -51,9 +51,9 @@ template <writable_rows DX, writable_rows DF, readable_rows DY>
 void residual_add_vjp(DX&& dx, DF&& df, const DY& dy, detail::arithmetic<DX, DF, const DY&> scale = 1);
 template <writable_rows DX, writable_rows DF, readable_rows DY, class S>
 void residual_add_vjp(DX&& dx, DF&& df, const DY& dy, per_channel_scale<S> scale);
-template <writable_rows DX, writable_rows DF, writable_rows DS, readable_rows F, readable_rows DY, class S>
-    requires arithmetic_rows<DS>
-void residual_add_vjp(DX&& dx, DF&& df, DS&& ds, const F& f, const DY& dy, per_channel_scale<S> scale,
+template <writable_rows DX, writable_rows DF, writable_rows DScale, readable_rows F, readable_rows DY, class S>
+    requires arithmetic_rows<DScale>
+void residual_add_vjp(DX&& dx, DF&& df, DScale&& ds, const F& f, const DY& dy, per_channel_scale<S> scale,
                       residual_add_vjp_options options = {});
 
 /// The derivative along tx, tf and, with a scale s for each channel, ts: ty = tx + scale tf (one rounding), or
@@ -129,8 +129,8 @@ void residual_add_vjp(DX&& dx, DF&& df, const DY& dy, detail::arithmetic<DX, DF,
 
 namespace local {
 
-template <class DX, class DF, class DS, class F, class DY, class S>
-void check_and_run_residual_add_vjp(rows<DX> dx, rows<DF> df, rows<DS> ds, rows<const F> f, rows<const DY> dy,
+template <class DX, class DF, class DScale, class F, class DY, class S>
+void check_and_run_residual_add_vjp(rows<DX> dx, rows<DF> df, rows<DScale> ds, rows<const F> f, rows<const DY> dy,
                                     rows<const S> scale, weight_gradient mode)
 {
     RESIDUA_ASSERT(detail::same_shape(dx, df, f, dy), "residual_add_vjp: shapes differ");
@@ -158,9 +158,9 @@ void residual_add_vjp(DX&& dx, DF&& df, const DY& dy, per_channel_scale<S> scale
                                           scale.s, weight_gradient::overwrite);
 }
 
-template <writable_rows DX, writable_rows DF, writable_rows DS, readable_rows F, readable_rows DY, class S>
-    requires arithmetic_rows<DS>
-void residual_add_vjp(DX&& dx, DF&& df, DS&& ds, const F& f, const DY& dy, per_channel_scale<S> scale,
+template <writable_rows DX, writable_rows DF, writable_rows DScale, readable_rows F, readable_rows DY, class S>
+    requires arithmetic_rows<DScale>
+void residual_add_vjp(DX&& dx, DF&& df, DScale&& ds, const F& f, const DY& dy, per_channel_scale<S> scale,
                       residual_add_vjp_options options)
 {
     const auto sums = detail::view(ds);

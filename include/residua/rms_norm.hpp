@@ -103,11 +103,12 @@ concept stored_weight = channel_weight<W> && !std::same_as<W, no_weight_t>;
 /// y = x r f. y may be exactly x, and is overwritten; it must share nothing with the weight.
 ///
 /// Error: at most 2.5 ulp in float (tested for rows of six distributions and all magnitudes to 2^20 elements; 4.5 can be
-/// proven) and 4.5 ulp in double (tested, rows to 4097), wherever x r is a normal number, for every finite row. Squares of
+/// proven) and 4.5 ulp in double (tested, rows to 4097), wherever x r is a normal number, and in float also in a row whose
+/// norm is so small beside sqrt(eps) that none may be (all of x r below 2^-80), for every finite row. Squares of
 /// float are added up in pairs, eight to a lane, and those sums in double; where one lane has a quarter of the sum, so that
 /// its roundings are not lost among others, all is done again in double. r is computed in double, and a row whose squares
 /// leave the range of its type is scaled by a power of two. With eps = 0, y(c x) = y(x) to the bit for powers of two c, as
-/// long as c x is exact. 1 + w is formed in what the norm computes with.
+/// long as c x is exact. x r (1 + w) is rounded once; a zero of it is +0 where w is negative.
 template <writable_rows Y, readable_rows X, channel_weight W>
 void rms_norm(Y&& y, const X& x, const W& weight, rms_norm_options<local::arithmetic<W, Y, const X&>> options);
 
@@ -122,10 +123,12 @@ void zero_centered_rms_norm(Y&& y, const X& x, const W& w,
 ///     dw = sum over rows of dy xh     of float or double; overwritten, or added to with `.dw =
 ///                                     weight_gradient::accumulate`. It must share nothing with the others.
 ///
-/// dw is summed row after row in its own type; a dw of double is also computed in double. Without `dw` only dx is
+/// dw is summed row after row in its own type; a dw of double is also computed in double. Data of float or narrower are
+/// computed with in float where the sums of a row stay in range and do not cancel, else in double. Without `dw` only dx is
 /// computed. dw does not depend on the kind of weight. Without a row, dw is 0 (or left alone).
 /// Error of dx: at most 4 ulp of the largest term, max_j r (|a_j| + |xh_j| mean|a xh|) (dx itself can cancel), of double
-/// where max_j |a_j| is no less than 2^-950 of max_j |f_j| max_j |dy_j|; of what a row adds to dw: 4 ulp.
+/// where max_j |a_j| is no less than 2^-950 of max_j |f_j| max_j |dy_j|; of what a row adds to dw: 4 ulp, where an element
+/// has its bound in `rms_norm`, and everywhere in a dw of double of narrower x.
 template <writable_rows DX, readable_rows X, channel_weight W, readable_rows DY>
 void rms_norm_vjp(DX&& dx, const X& x, const W& weight, const DY& dy,
                   rms_norm_vjp_options<local::arithmetic<W, DX, const X&, const DY&>> options);

@@ -50,7 +50,8 @@ struct [[gnu::may_alias]] bfloat16 {
     std::uint16_t bits;
 
     RESIDUA_INLINE constexpr bfloat16() = default;
-    RESIDUA_INLINE explicit constexpr bfloat16(float x) noexcept : bits{round(__builtin_bit_cast(std::uint32_t, x))}
+    RESIDUA_INLINE explicit constexpr bfloat16(float x) noexcept
+        : bits{round_bits(__builtin_bit_cast(std::uint32_t, x))}
     {
     }
     template <std::same_as<double> Double>
@@ -80,7 +81,7 @@ struct [[gnu::may_alias]] bfloat16 {
     }
 
 private:
-    RESIDUA_INLINE static constexpr std::uint16_t round(std::uint32_t u) noexcept
+    RESIDUA_INLINE static constexpr std::uint16_t round_bits(std::uint32_t u) noexcept
     {
         if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((u >> 16) | 0x40u);
         return static_cast<std::uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
@@ -94,7 +95,8 @@ struct [[gnu::may_alias]] float16 {
     std::uint16_t bits;
 
     RESIDUA_INLINE constexpr float16() = default;
-    RESIDUA_INLINE explicit constexpr float16(float x) noexcept : bits{round(__builtin_bit_cast(std::uint32_t, x))}
+    RESIDUA_INLINE explicit constexpr float16(float x) noexcept
+        : bits{round_bits(__builtin_bit_cast(std::uint32_t, x))}
     {
     }
     template <std::same_as<double> Double>
@@ -131,7 +133,7 @@ struct [[gnu::may_alias]] float16 {
     }
 
 private:
-    RESIDUA_INLINE static constexpr std::uint16_t round(std::uint32_t u) noexcept
+    RESIDUA_INLINE static constexpr std::uint16_t round_bits(std::uint32_t u) noexcept
     {
         const std::uint32_t sign = (u >> 16) & 0x8000u;
         const std::uint32_t magnitude = u & 0x7fffffffu;

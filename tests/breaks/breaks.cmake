@@ -32,6 +32,19 @@ residua_break("16 bits: double rounded twice" simd/lanes.inc.hpp
     [==[return narrow_to_odd(v);]==] [==[return narrow(v);]==]
     "storage_test operations_test")
 
+residua_break("16 bits: of a double's last bits none counts" simd/lanes.inc.hpp
+    [==[const U odd = u | ((u & lost) + lost);]==] [==[const U odd = u | (lost & U::broadcast(0u));]==]
+    "storage_test operations_test")
+
+# --- the environment --------------------------------------------------------------------------------------------
+
+residua_break("a caller's flushing of subnormal numbers stays on" kernels/default_modes.inc.hpp
+    [==[if (flushes_subnormals()) [[unlikely]] {]==] [==[if (flushes_subnormals() && sizeof(found_) == 1) [[unlikely]] {]==]
+    "operations_test")
+residua_break("a caller's flushing of subnormal numbers does not come back" kernels/default_modes.inc.hpp
+    [==[change(read_modes() | found_);]==] [==[change(read_modes() | (found_ & 0));]==]
+    "operations_test")
+
 # --- lanes: sums and powers of two ------------------------------------------------------------------------------
 
 residua_break("sum of the lanes: neighbours first" simd/lanes.inc.hpp
@@ -329,7 +342,7 @@ residua_break("two numbers: infinity has a second part" simd/activations.inc.hpp
 # --- norms ------------------------------------------------------------------------------------------------------
 
 residua_break("RMSNorm: eps beside the root" kernels/rms_norm.inc.hpp
-    [==[return {1 / __builtin_sqrt(mean + e), exponent};]==] [==[return {1 / (__builtin_sqrt(mean) + e), exponent};]==]
+    [==[const double r = 1 / __builtin_sqrt(mean + e);]==] [==[const double r = 1 / (__builtin_sqrt(mean) + e);]==]
     "kernels_test norms_test")
 residua_break("RMSNorm: eps is not scaled with the row" kernels/rms_norm.inc.hpp
     [==[const double scaled = times_pow2(eps, 2 * exponent);]==] [==[const double scaled = times_pow2(eps, exponent);]==]
@@ -345,7 +358,7 @@ residua_break("RMSNorm: a small row is not scaled" kernels/square_sum.inc.hpp
     [==[return static_cast<double>(n) * square_range<T>::least;]==] [==[return 0 * static_cast<double>(n);]==]
     "kernels_test norms_test")
 residua_break("RMSNorm: few large elements are left to float" kernels/square_sum.inc.hpp
-    [==[if (any(total_of<T>::broadcast(]==] [==[if (n == 0 && any(total_of<T>::broadcast(]==]
+    [==[if (any(Total::broadcast(]==] [==[if (n == 0 && any(Total::broadcast(]==]
     "norms_test")
 residua_break("RMSNorm's gradient: of a large weight beyond the range" kernels/rms_norm.inc.hpp
     [==[if (largest >= 0x1p-60 && largest <= 0x1p60) return 0;]==] [==[if (largest >= 0) return 0;]==]
@@ -359,9 +372,18 @@ residua_break("RMSNorm: a large eps does not keep a small row from being scaled"
 residua_break("RMSNorm: 1 + w without the 1" kernels/rms_norm.inc.hpp
     [==[kind == norm_weight::zero_centered ? T(1) : T(-0.0)]==] [==[kind == norm_weight::zero_centered ? T(0) : T(-0.0)]==]
     "kernels_test norms_test")
+residua_break("RMSNorm: 1 + w is rounded" kernels/rms_norm.inc.hpp
+    [==[centered ? fma(x, w, x) : x * w]==] [==[centered ? x * (w + V::broadcast(1)) : x * w]==]
+    "norms_test")
+residua_break("RMSNorm: a row that is tiny beside eps is taken as it is" kernels/rms_norm.inc.hpp
+    [==[if (sum * 0x1p160 < mean + e && sum > 0]==] [==[if (sum * 0x1p160 < mean + e && sum < 0]==]
+    "norms_test")
+residua_break("RMSNorm's gradient: squares of another row" kernels/rms_norm.inc.hpp
+    [==[return {fma(x, x, acc.first), product]==] [==[return {fma(a, x, acc.first), product]==]
+    "norms_test")
 residua_break("RMSNorm: never rounded before the weight" kernels/rms_norm.inc.hpp
-    [==[if (rounding == norm_rounding::once) return y.write]==]
-    [==[if (rounding == norm_rounding::once || n > 0) return y.write]==]
+    [==[const bool once = rounding == norm_rounding::once;]==]
+    [==[const bool once = rounding == norm_rounding::once || n > 0;]==]
     "storage_test norms_test")
 residua_break("RMSNorm's gradient: the sign of the second term" kernels/rms_norm.inc.hpp
     [==[V::broadcast(-mean), a)]==] [==[V::broadcast(mean), a)]==]

@@ -1,9 +1,12 @@
-# Fails unless the preprocessor refuses SOURCE under FLAGS with one error, which says MESSAGE; or, with ACCEPTED, unless it
-# accepts it.
+# Fails unless the compiler refuses SOURCE under FLAGS with one error, which says MESSAGE; or, with ACCEPTED, unless it
+# accepts it. It gets no farther than STAGE, which is -E unless it is given.
 cmake_minimum_required(VERSION 3.25)
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
-execute_process(COMMAND ${COMPILER} -std=c++20 -I${INCLUDE} ${flags} -E ${SOURCE} OUTPUT_QUIET ERROR_VARIABLE said
-                RESULT_VARIABLE status)
+if(NOT STAGE)
+    set(STAGE -E)
+endif()
+execute_process(COMMAND ${COMPILER} -std=c++20 -I${INCLUDE} ${flags} ${STAGE} ${SOURCE} -o - OUTPUT_QUIET
+                ERROR_VARIABLE said RESULT_VARIABLE status)
 if(ACCEPTED)
     if(NOT status EQUAL 0)
         message(FATAL_ERROR "refused with ${FLAGS}:\n${said}")

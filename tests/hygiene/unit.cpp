@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <complex.h>
 #include <complex>
 #include <functional>
 #include <limits>

@@ -26,8 +26,8 @@ struct add_to_rows {
 };
 
 template <class T>
-inline void add_rms_norm(shape s, output y, output residual, input x, input w, norm_weight kind, T eps, T factor,
-                         norm_of which, norm_rounding rounding)
+inline void add_rms_norm(shape s, const output& y, const output& residual, const input& x, const input& w,
+                         norm_weight kind, T eps, T factor, norm_of which, norm_rounding rounding)
 {
     const std::size_t n = s.columns;
     const input stream = read_back(residual);
@@ -56,9 +56,9 @@ struct add_gradient_of_sum {
     }
 };
 
-inline void add_rms_norm_vjp(shape s, output dresidual, output dx, output dw, input residual, input w,
-                             norm_weight kind, input dresidual_out, input dy, double eps, double scale,
-                             weight_gradient mode)
+inline void add_rms_norm_vjp(shape s, const output& dresidual, const output& dx, const output& dw,
+                             const input& residual, const input& w, norm_weight kind, const input& dresidual_out,
+                             const input& dy, double eps, double scale, weight_gradient mode)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
@@ -67,16 +67,17 @@ inline void add_rms_norm_vjp(shape s, output dresidual, output dx, output dw, in
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto h = from<double>(residual, i);
         const auto dy_row = from<double>(dy, i);
-        const auto of_h = rms_scale(h, n, eps);
-        add_to_weight_gradient(dw, dy_row, h, n, of_h);
+        const auto sums = sums_of_row<factors::first>(dy_row, h, f, n, eps);
+        add_to_weight_gradient(dw, dy_row, h, n, sums.scale);
         const through<double, add_gradient_of_sum, 2, 1> target{
             {scale}, {to<double>(dresidual, i), to<double>(dx, i)}, {from<double>(dresidual_out, i)}};
-        rms_norm_jacobian_row<factors::first>(target, dy_row, h, f, n, of_h);
+        jacobian_of_sums<factors::first>(target, dy_row, h, f, n, sums);
     }
 }
 
-inline void add_rms_norm_jvp(shape s, output ty, output tresidual, input residual, input w, norm_weight kind,
-                             input tx, input tw, double eps, double scale)
+inline void add_rms_norm_jvp(shape s, const output& ty, const output& tresidual, const input& residual,
+                             const input& w, norm_weight kind, const input& tx, const input& tw, double eps,
+                             double scale)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
@@ -87,7 +88,8 @@ inline void add_rms_norm_jvp(shape s, output ty, output tresidual, input residua
             computed(residual_add_of<double>{scale}, from<double>(read_back(tresidual), i), from<double>(tx, i));
         const auto th = sum.as_source();
         const through<double, keep_beside, 2, 1> target{{}, {to<double>(ty, i), to<double>(tresidual, i)}, {th}};
-        rms_norm_jacobian_row<factors::last>(with_tangent(target, tw), th, h, f, n, rms_scale(h, n, eps));
+        jacobian_of_sums<factors::last>(with_tangent(target, tw), th, h, f, n,
+                                        sums_of_row<factors::last>(th, h, f, n, eps));
     }
 }
 

@@ -13,12 +13,16 @@
 #pragma GCC diagnostic ignored "-Wstringop-overread"
 #endif
 
-// windows.h
+// windows.h, and Arduino.h
+#pragma push_macro("abs")
+#pragma push_macro("round")
 #pragma push_macro("min")
 #pragma push_macro("max")
 #pragma push_macro("small")
 #pragma push_macro("near")
 #pragma push_macro("far")
+#undef abs
+#undef round
 #undef min
 #undef max
 #undef small
@@ -49,6 +53,7 @@
 #include <residua/simd/of_floats.inc.hpp>
 #include <residua/simd/logistic.inc.hpp>
 
+#include <residua/kernels/default_modes.inc.hpp>
 #include <residua/kernels/walks.inc.hpp>
 #include <residua/kernels/elementary.inc.hpp>
 #include <residua/kernels/residual.inc.hpp>
@@ -74,6 +79,8 @@
 #pragma pop_macro("small")
 #pragma pop_macro("max")
 #pragma pop_macro("min")
+#pragma pop_macro("round")
+#pragma pop_macro("abs")
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -10,7 +10,7 @@ inline constexpr std::size_t rows_kept = 128;
 /// The operands, for every pass over the rows of k.
 struct attn_operands {
     std::size_t count, columns;
-    input k, q;
+    const input &k, q;
     double eps;
 
     source<double> key(std::size_t i) const { return from<double>(k, i); }
@@ -62,7 +62,8 @@ inline void read_scores(double* scores, const attn_operands& a, std::size_t firs
     for (std::size_t i = 0; i < a.kept_from(first); ++i) scores[i] = a.columns == 0 ? 0 : score_of(a, first + i).s;
 }
 
-inline void attn_res(std::size_t count, std::size_t columns, output h, output p, input k, input q, double eps)
+inline void attn_res(std::size_t count, std::size_t columns, const output& h, const output& p, const input& k,
+                     const input& q, double eps)
 {
     const attn_operands a{count, columns, k, q, eps};
     double scores[rows_kept];
@@ -100,8 +101,8 @@ inline void attn_res(std::size_t count, std::size_t columns, output h, output p,
 }
 
 /// dk_i = p_i dh + ds_i r_i (q - xh_i s_i / n), dq = sum_i ds_i xh_i with ds_i = p_i (<dh, k_i> - sum_l p_l <dh, k_l>)
-inline void attn_res_vjp(std::size_t count, std::size_t columns, output dk, output dq, input k, input q, input p,
-                         input dh, double eps, weight_gradient mode)
+inline void attn_res_vjp(std::size_t count, std::size_t columns, const output& dk, const output& dq, const input& k,
+                         const input& q, const input& p, const input& dh, double eps, weight_gradient mode)
 {
     if (columns == 0) return;
     const attn_operands a{count, columns, k, q, eps};
@@ -149,8 +150,8 @@ inline double score_along(const attn_operands& a, const input& tk, const input& 
 }
 
 /// th = sum_i p_i tk_i + tp_i k_i with tp_i = p_i (ts_i - sum_l p_l ts_l)
-inline void attn_res_jvp(std::size_t count, std::size_t columns, output th, input k, input q, input p, input tk,
-                         input tq, double eps)
+inline void attn_res_jvp(std::size_t count, std::size_t columns, const output& th, const input& k, const input& q,
+                         const input& p, const input& tk, const input& tq, double eps)
 {
     if (columns == 0) return;
     const attn_operands a{count, columns, k, q, eps};

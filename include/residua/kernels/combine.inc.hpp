@@ -73,15 +73,15 @@ RESIDUA_LANE_INLINE void add_vectors(scalar<V>* sums, matrix<scalar<V>> a, bool 
         store(at, sum);
     }
 }
-template <class T, std::size_t... I>
+template <class T, std::size_t... Is>
 inline void add_terms(T* sums, matrix<T> a, bool first, std::size_t n, const T* const* in,
-                      std::index_sequence<I...>)
+                      std::index_sequence<Is...>)
 {
     using V = lanes<T>;
-    const T* const x[] = {in[I]...};
+    const T* const x[] = {in[Is]...};
     std::size_t k = 0;
-    for (; k + V::size <= n; k += V::size) add_vectors<V>(sums + k, a, first, load<V>(x[I] + k)...);
-    if (k < n) add_vectors<V>(sums + k, a, first, load<V>(x[I] + k, static_cast<int>(n - k))...);
+    for (; k + V::size <= n; k += V::size) add_vectors<V>(sums + k, a, first, load<V>(x[Is] + k)...);
+    if (k < n) add_vectors<V>(sums + k, a, first, load<V>(x[Is] + k, static_cast<int>(n - k))...);
 }
 
 /// Elements j to j + m, at most a block, of all sums: output o begins at sums + o * block<T>. Each sum is a chain of

@@ -15,11 +15,11 @@ RESIDUA_LANE_INLINE V convert(V x)
     return select(x == x, x, x + x);
 }
 // The kernel of name_of.
-#define RESIDUA_MAPPED(name)                     \
-    template <class T>                           \
-    inline void name(shape s, output y, input x) \
-    {                                            \
-        map<T>(name##_of{}, s, y, x);            \
+#define RESIDUA_MAPPED(name)                                   \
+    template <class T>                                         \
+    inline void name(shape s, const output& y, const input& x) \
+    {                                                          \
+        map<T>(name##_of{}, s, y, x);                          \
     }
 #define RESIDUA_ELEMENTWISE(name)                   \
     struct name##_of {                              \
@@ -42,7 +42,7 @@ RESIDUA_LANE_INLINE V convert(V x)
 #define RESIDUA_TIERED_ELEMENTWISE(name)                                                       \
     RESIDUA_FUNCTION_OF_BOTH_ACCURACIES(name)                                                  \
     template <class T>                                                                         \
-    inline void name(shape s, output y, input x, accuracy tier)                                \
+    inline void name(shape s, const output& y, const input& x, accuracy tier)                  \
     {                                                                                          \
         if (tier == accuracy::precise) return map<T>(name##_of<accuracy::precise>{}, s, y, x); \
         map<T>(name##_of<accuracy::standard>{}, s, y, x);                                      \
@@ -87,27 +87,27 @@ RESIDUA_WIDE_ELEMENTWISE(silu_derivative, silu_slope<accuracy::precise>, times_s
 #undef RESIDUA_MAPPED
 
 // out = f'(x) v: the Jacobian of a function of each element is diagonal, so this is its VJP and its JVP.
-#define RESIDUA_DIAGONAL(name, slope_of_double)                            \
-    struct name##_jacobian_of : computes_wide {                            \
-        template <class V>                                                 \
-        RESIDUA_LANE_INLINE V operator()(V x, V v) const                   \
-        {                                                                  \
-            if constexpr (std::is_same_v<scalar<V>, float>) {              \
-                return (*this)(in_both_types(x), in_both_types(v));        \
-            } else {                                                       \
-                return value(slope_of_double(x) * v);                      \
-            }                                                              \
-        }                                                                  \
-        template <class V>                                                 \
-        RESIDUA_LANE_INLINE V operator()(in_both<V> x, in_both<V> v) const \
-        {                                                                  \
-            return narrowed(times_##name(v.wide, x.wide).slope);           \
-        }                                                                  \
-    };                                                                     \
-    template <class T>                                                     \
-    inline void name##_jacobian(shape s, output out, input x, input v)     \
-    {                                                                      \
-        map<T>(name##_jacobian_of{}, s, out, x, v);                        \
+#define RESIDUA_DIAGONAL(name, slope_of_double)                                             \
+    struct name##_jacobian_of : computes_wide {                                             \
+        template <class V>                                                                  \
+        RESIDUA_LANE_INLINE V operator()(V x, V v) const                                    \
+        {                                                                                   \
+            if constexpr (std::is_same_v<scalar<V>, float>) {                               \
+                return (*this)(in_both_types(x), in_both_types(v));                         \
+            } else {                                                                        \
+                return value(slope_of_double(x) * v);                                       \
+            }                                                                               \
+        }                                                                                   \
+        template <class V>                                                                  \
+        RESIDUA_LANE_INLINE V operator()(in_both<V> x, in_both<V> v) const                  \
+        {                                                                                   \
+            return narrowed(times_##name(v.wide, x.wide).slope);                            \
+        }                                                                                   \
+    };                                                                                      \
+    template <class T>                                                                      \
+    inline void name##_jacobian(shape s, const output& out, const input& x, const input& v) \
+    {                                                                                       \
+        map<T>(name##_jacobian_of{}, s, out, x, v);                                         \
     }
 
 RESIDUA_DIAGONAL(exp, exp_slope)
@@ -130,7 +130,7 @@ struct relu_jacobian_of {
     }
 };
 template <class T>
-inline void relu_jacobian(shape s, output out, input x, input v)
+inline void relu_jacobian(shape s, const output& out, const input& x, const input& v)
 {
     map<T>(relu_jacobian_of{}, s, out, x, v);
 }
@@ -144,7 +144,7 @@ struct tanh_vjp_from_output_of {
     }
 };
 template <class T>
-inline void tanh_vjp_from_output(shape s, output dx, input y, input dy)
+inline void tanh_vjp_from_output(shape s, const output& dx, const input& y, const input& dy)
 {
     map<T>(tanh_vjp_from_output_of{}, s, dx, y, dy);
 }
@@ -159,7 +159,7 @@ struct box_muller_of {
     }
 };
 template <class T>
-inline void box_muller(shape s, output z, input u1, input u2)
+inline void box_muller(shape s, const output& z, const input& u1, const input& u2)
 {
     map<T>(box_muller_of{}, s, z, u1, u2);
 }

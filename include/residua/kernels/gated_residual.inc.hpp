@@ -25,7 +25,8 @@ struct divided_by {
 
 /// y = the mean over a token's streams of op(in...)
 template <class Op, std::size_t N>
-inline void mean_over_streams(const Op& op, shape s, std::size_t streams, output y, const of_streams (&in)[N])
+inline void mean_over_streams(const Op& op, shape s, std::size_t streams, const output& y,
+                              const of_streams (&in)[N])
 {
     block_buffer<double> buffers[N], sums, term;
     const double* pointers[N];
@@ -52,7 +53,7 @@ struct gated_read_of {
         return sigmoid_factor<>{}.product(g, n);
     }
 };
-inline void gated_read(shape s, std::size_t streams, output y, input n, input g, bool one_gate)
+inline void gated_read(shape s, std::size_t streams, const output& y, const input& n, const input& g, bool one_gate)
 {
     mean_over_streams<gated_read_of, 2>({}, s, streams, y, {{n, false}, {g, one_gate}});
 }
@@ -64,8 +65,8 @@ struct gated_read_jvp_of {
         return value(scaled_sigmoid(g) * tn + sigmoid_slope(g) * n * tg);
     }
 };
-inline void gated_read_jvp(shape s, std::size_t streams, output ty, input n, input g, bool one_gate, input tn,
-                           input tg)
+inline void gated_read_jvp(shape s, std::size_t streams, const output& ty, const input& n, const input& g,
+                           bool one_gate, const input& tn, const input& tg)
 {
     mean_over_streams<gated_read_jvp_of, 4>({}, s, streams, ty,
                                             {{n, false}, {g, one_gate}, {tn, false}, {tg, one_gate}});
@@ -81,8 +82,8 @@ struct gated_read_vjp_of {
         return {sigmoid_factor<>{}.product(g, share), value(sigmoid_slope(g) * n * share)};
     }
 };
-inline void gated_read_vjp(shape s, std::size_t streams, output dn, output dg, input n, input g, bool one_gate,
-                           input dy)
+inline void gated_read_vjp(shape s, std::size_t streams, const output& dn, const output& dg, const input& n,
+                           const input& g, bool one_gate, const input& dy)
 {
     const gated_read_vjp_of op{static_cast<double>(streams)};
     block_buffer<double> buffers[3], to_n, to_g, sums;
@@ -116,7 +117,8 @@ inline void write_gates(double* gates, double* slopes, std::size_t streams, cons
 
 /// y_c = x_c + 2 sigmoid(m_c) f. In float where the gate has all its bits as one.
 template <class T>
-inline void gated_write(shape s, std::size_t streams, output y, input x, input f, input m)
+inline void gated_write(shape s, std::size_t streams, const output& y, const input& x, const input& f,
+                        const input& m)
 {
     double gates[most_streams], slopes[most_streams];
     for (std::size_t t = 0; t < s.rows; ++t) {
@@ -135,8 +137,8 @@ inline void gated_write(shape s, std::size_t streams, output y, input x, input f
 }
 
 /// dx = dy, df = sum_c gate_c dy_c, dm_c = slope_c <dy_c, f>
-inline void gated_write_vjp(shape s, std::size_t streams, output dx, output df, output dm, input f, input m,
-                            input dy)
+inline void gated_write_vjp(shape s, std::size_t streams, const output& dx, const output& df, const output& dm,
+                            const input& f, const input& m, const input& dy)
 {
     double gates[most_streams], slopes[most_streams], products[most_streams];
     row_in gradients[most_streams];
@@ -159,7 +161,8 @@ inline void gated_write_vjp(shape s, std::size_t streams, output dx, output df, 
 }
 
 /// ty_c = tx_c + gate_c tf + slope_c tm_c f
-inline void gated_write_jvp(shape s, std::size_t streams, output ty, input f, input m, input tx, input tf, input tm)
+inline void gated_write_jvp(shape s, std::size_t streams, const output& ty, const input& f, const input& m,
+                            const input& tx, const input& tf, const input& tm)
 {
     double gates[most_streams], slopes[most_streams], along[most_streams];
     for (std::size_t t = 0; t < s.rows; ++t) {

@@ -114,8 +114,8 @@ struct to_gate_from_memory {
 };
 
 template <class Gate, class T>
-inline void gated_rms_norm_of(shape s, output y, input x, input z, input w, norm_weight kind, T eps,
-                              gate_order order, norm_rounding rounding)
+inline void gated_rms_norm_of(shape s, const output& y, const input& x, const input& z, const input& w,
+                              norm_weight kind, T eps, gate_order order, norm_rounding rounding)
 {
     const std::size_t n = s.columns;
     // the type of w times what was rounded to the type of x
@@ -142,8 +142,8 @@ inline void gated_rms_norm_of(shape s, output y, input x, input z, input w, norm
     }
 }
 template <class T>
-inline void gated_rms_norm(shape s, output y, input x, input z, input w, norm_weight kind, T eps, norm_gate gate,
-                           gate_order order, norm_rounding rounding)
+inline void gated_rms_norm(shape s, const output& y, const input& x, const input& z, const input& w,
+                           norm_weight kind, T eps, norm_gate gate, gate_order order, norm_rounding rounding)
 {
     if (s.columns == 0) return;
     if (gate == norm_gate::silu) {
@@ -195,8 +195,9 @@ struct derivative_of_gated {
 };
 
 template <class Gate>
-inline void gated_rms_norm_vjp_of(shape s, output dx, output dz, output dw, input x, input z, input w,
-                                  norm_weight kind, input dy, double eps, gate_order order)
+inline void gated_rms_norm_vjp_of(shape s, const output& dx, const output& dz, const output& dw, const input& x,
+                                  const input& z, const input& w, norm_weight kind, const input& dy, double eps,
+                                  gate_order order)
 {
     const std::size_t n = s.columns;
     const auto f = channels<double>(w, kind);
@@ -207,7 +208,7 @@ inline void gated_rms_norm_vjp_of(shape s, output dx, output dz, output dw, inpu
             const auto scale = rms_scale(x_row, n, eps);
             const auto of_norm = computed(times_gate<Gate>{}, dy_row, z_row);
             const auto row = in_range(x_row, scale.exponent);
-            const auto m = computed(rms_norm_of<double>{scale.r, f.offset}, row.as_source(), f.w);
+            const auto m = computed(rms_norm_of<double>{scale.r, {f.centered()}}, row.as_source(), f.w);
             add_to_weight_gradient(dw, of_norm.as_source(), x_row, n, scale);
             const through<double, gradients_of_gated_norm<Gate>, 2, 3> target{
                 {}, {dx_row, dz_row}, {z_row, dy_row, m.as_source()}};
@@ -224,9 +225,9 @@ inline void gated_rms_norm_vjp_of(shape s, output dx, output dz, output dw, inpu
         }
     }
 }
-inline void gated_rms_norm_vjp(shape s, output dx, output dz, output dw, input x, input z, input w,
-                               norm_weight kind, input dy, double eps, norm_gate gate, gate_order order,
-                               weight_gradient mode)
+inline void gated_rms_norm_vjp(shape s, const output& dx, const output& dz, const output& dw, const input& x,
+                               const input& z, const input& w, norm_weight kind, const input& dy, double eps,
+                               norm_gate gate, gate_order order, weight_gradient mode)
 {
     if (s.columns == 0) return;
     begin_weight_gradient(dw, s.columns, mode);
@@ -237,8 +238,9 @@ inline void gated_rms_norm_vjp(shape s, output dx, output dz, output dw, input x
 }
 
 template <class Gate>
-inline void gated_rms_norm_jvp_of(shape s, output ty, input x, input z, input w, norm_weight kind, input tx,
-                                  input tz, input tw, double eps, gate_order order)
+inline void gated_rms_norm_jvp_of(shape s, const output& ty, const input& x, const input& z, const input& w,
+                                  norm_weight kind, const input& tx, const input& tz, const input& tw, double eps,
+                                  gate_order order)
 {
     const std::size_t n = s.columns;
     const auto f = channels<double>(w, kind);
@@ -248,21 +250,24 @@ inline void gated_rms_norm_jvp_of(shape s, output ty, input x, input z, input w,
         if (order == gate_order::norm_first) {
             const auto scale = rms_scale(x_row, n, eps);
             const auto row = in_range(x_row, scale.exponent);
-            const auto m = computed(rms_norm_of<double>{scale.r, f.offset}, row.as_source(), f.w);
+            const auto m = computed(rms_norm_of<double>{scale.r, {f.centered()}}, row.as_source(), f.w);
             const through<double, derivative_of_gated_norm<Gate>, 1, 3> target{
                 {}, {to<double>(ty, i)}, {z_row, tz_row, m.as_source()}};
-            rms_norm_jacobian_row<factors::last>(with_tangent(target, tw), tx_row, x_row, f, n, scale);
+            jacobian_of_products<factors::last>(with_tangent(target, tw), tx_row, x_row, f, n, scale,
+                                                products_of_row<factors::last>(tx_row, x_row, f, n, scale), n);
         } else {
             const gated_row<Gate> u{x, z, i, n, eps};
             const auto tu = computed(derivative_of_gated<Gate>{}, tx_row, z_row, x_row, tz_row);
-            rms_norm_jacobian_row<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw),
-                                                 tu.as_source(), u.product.as_source(), f, n, u.scale,
-                                                 u.in.exponent);
+            const auto along = tu.as_source(), row = u.product.as_source();
+            jacobian_of_products<factors::last>(
+                with_tangent(to_row<double>{to<double>(ty, i)}, tw), along, row, f, n, u.scale,
+                products_of_row<factors::last>(along, row, f, n, u.scale), n, u.in.exponent);
         }
     }
 }
-inline void gated_rms_norm_jvp(shape s, output ty, input x, input z, input w, norm_weight kind, input tx, input tz,
-                               input tw, double eps, norm_gate gate, gate_order order)
+inline void gated_rms_norm_jvp(shape s, const output& ty, const input& x, const input& z, const input& w,
+                               norm_weight kind, const input& tx, const input& tz, const input& tw, double eps,
+                               norm_gate gate, gate_order order)
 {
     if (s.columns == 0) return;
     if (gate == norm_gate::silu) {

@@ -67,7 +67,8 @@ struct standard_row {
     }
 };
 
-inline void layer_norm(shape s, output y, input x, input w, norm_weight kind, input b, double eps)
+inline void layer_norm(shape s, const output& y, const input& x, const input& w, norm_weight kind, const input& b,
+                       double eps)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
@@ -86,8 +87,8 @@ inline void layer_norm(shape s, output y, input x, input w, norm_weight kind, in
 
 // The Jacobian is that of RMSNorm at the centred row, of a vector that is centred likewise.
 
-inline void layer_norm_vjp(shape s, output dx, output dw, output db, input x, input w, norm_weight kind, input dy,
-                           double eps, weight_gradient mode)
+inline void layer_norm_vjp(shape s, const output& dx, const output& dw, const output& db, const input& x,
+                           const input& w, norm_weight kind, const input& dy, double eps, weight_gradient mode)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
@@ -99,7 +100,7 @@ inline void layer_norm_vjp(shape s, output dx, output dw, output db, input x, in
         const auto dy_row = from<double>(dy, i);
         add_to_weight_gradient(dw, dy_row, row.as_source(), n, row.scale());
         if (db.data != nullptr) map_row(add{}, n, to<double>(db, 0), from<double>(read_back(db), 0), dy_row);
-        const auto a = computed(times_factor<double>{f.offset}, dy_row, f.w);
+        const auto a = computed(times_channel{f.centered()}, dy_row, f.w);
         const centered_row centered{a.as_source(), n};
         jacobian_in_range<factors::first>(to_row<double>{to<double>(dx, i)}, centered.as_source(), row.as_source(),
                                           channels<double>(w, norm_weight::none), n, row.r, row.exponent);
@@ -107,8 +108,8 @@ inline void layer_norm_vjp(shape s, output dx, output dw, output db, input x, in
 }
 
 /// There may be no tw, and no tb.
-inline void layer_norm_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, input tw, input tb,
-                           double eps)
+inline void layer_norm_jvp(shape s, const output& ty, const input& x, const input& w, norm_weight kind,
+                           const input& tx, const input& tw, const input& tb, double eps)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;

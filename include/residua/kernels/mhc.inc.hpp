@@ -26,7 +26,7 @@ struct mhc_token {
 /// The operands of all tokens.
 struct mhc_parameters {
     std::size_t streams;
-    input m, a, b;
+    const input &m, a, b;
     double eps;
     std::size_t iterations;
 };
@@ -50,12 +50,14 @@ inline void read_mhc_token(mhc_token& x, const mhc_parameters& q, std::size_t t)
 {
     using V = stream_vector;
     const std::size_t n = q.streams;
+    constexpr double least =
+        -0x1.fffffffffffffp1023;  // which changes no maximum, and raises no exception as -inf would
     double a[3], b[most_streams];
     read_elements({q.a, 0}, 0, 3, a);
     for (std::size_t part = 0; part < parts_of(n); ++part) {
         double* const m = x.m + part * most_streams;
         read_streams(m, {q.m, t}, part * n, n, 0);
-        read_streams(b, {q.b, 0}, part * n, n, part < 2 ? 0 : -__builtin_inf());
+        read_streams(b, {q.b, 0}, part * n, n, part < 2 ? 0 : least);
         store(x.z + part * most_streams,
               fma(V::broadcast(a[scale_of_part(part)]), load_streams(m), load_streams(b)));
     }
@@ -66,7 +68,9 @@ inline void read_mhc_token(mhc_token& x, const mhc_parameters& q, std::size_t t)
     for (std::size_t i = 0; i < n; ++i) {
         double* const p = x.p + i * most_streams;
         const V z = load_streams(x.z + (2 + i) * most_streams);
-        const V terms = exp_of_difference(z, V::broadcast(largest(z)));
+        store(p, exp_of_difference(z, V::broadcast(largest(z))));
+        for (std::size_t j = n; j < most_streams; ++j) p[j] = 0;
+        const V terms = load_streams(p);
         store(p, terms / V::broadcast(sum(terms)));
         for (std::size_t j = 0; j < n; ++j) x.k[i * most_streams + j] = p[j] + q.eps;
     }
@@ -97,8 +101,9 @@ inline const double* last_v(const mhc_token& x, const mhc_parameters& q)
 }
 
 /// pre = sigmoid(z) + eps, post = 2 sigmoid(z), comb after all normalisations.
-inline void mhc_coefficients(std::size_t tokens, std::size_t streams, output pre, output post, output comb, input m,
-                             input a, input b, double eps, std::size_t iterations)
+inline void mhc_coefficients(std::size_t tokens, std::size_t streams, const output& pre, const output& post,
+                             const output& comb, const input& m, const input& a, const input& b, double eps,
+                             std::size_t iterations)
 {
     using V = stream_vector;
     const mhc_parameters q{streams, m, a, b, eps, iterations};
@@ -175,8 +180,9 @@ inline void comb_vjp(double* dz, const mhc_token& x, const mhc_parameters& q, co
     }
 }
 
-inline void mhc_coefficients_vjp(std::size_t tokens, std::size_t streams, output dm, output da, output db, input m,
-                                 input a, input b, input dpre, input dpost, input dcomb, double eps,
+inline void mhc_coefficients_vjp(std::size_t tokens, std::size_t streams, const output& dm, const output& da,
+                                 const output& db, const input& m, const input& a, const input& b,
+                                 const input& dpre, const input& dpost, const input& dcomb, double eps,
                                  std::size_t iterations, weight_gradient mode)
 {
     using V = stream_vector;
@@ -257,8 +263,9 @@ inline void comb_jvp(double* t_comb, const mhc_token& x, const mhc_parameters& q
     }
 }
 
-inline void mhc_coefficients_jvp(std::size_t tokens, std::size_t streams, output tpre, output tpost, output tcomb,
-                                 input m, input a, input b, input tm, input ta, input tb, double eps,
+inline void mhc_coefficients_jvp(std::size_t tokens, std::size_t streams, const output& tpre, const output& tpost,
+                                 const output& tcomb, const input& m, const input& a, const input& b,
+                                 const input& tm, const input& ta, const input& tb, double eps,
                                  std::size_t iterations)
 {
     using V = stream_vector;

@@ -16,7 +16,7 @@ struct residual_add_of {
 };
 /// Without a scale a sum will do: the same bits, and many CPUs take two subnormal numbers to it without microcode.
 template <class T>
-inline void residual_add(shape s, output y, input x, input f, T scale)
+inline void residual_add(shape s, const output& y, const input& x, const input& f, T scale)
 {
     if (scale == T(1)) return map<T>(add{}, s, y, x, f);
     map<T>(residual_add_of<T>{scale}, s, y, x, f);
@@ -33,17 +33,14 @@ struct scaled_by {
     }
 };
 template <class T>
-inline void scale(shape s, output y, input x, T factor)
+inline void scale(shape s, const output& y, const input& x, T factor)
 {
     map<T>(scaled_by<T>{factor}, s, y, x);
 }
 
 /// Sets the memory that sums over rows begin with.
-template <class T>
-inline void set_to_zero(output y, std::size_t n)
-{
-    map_row(scaled_by<T>{T(0)}, n, to<T>(y, 0), ones<T>());
-}
+/// n elements that lie beside each other.
+inline void set_to_zero(const output& y, std::size_t n) { __builtin_memset(y.data, 0, n << log2_of_size(y.type)); }
 
 // --- a scale for each channel ----------------------------------------------------------------------------------
 
@@ -58,7 +55,7 @@ struct residual_add_scaled_of {
     }
 };
 template <class T>
-inline void residual_add_per_channel(shape s, output y, input x, input f, input scale)
+inline void residual_add_per_channel(shape s, const output& y, const input& x, const input& f, const input& scale)
 {
     map<T>(residual_add_scaled_of{}, s, y, x, f, for_every_row(scale));
 }
@@ -74,7 +71,7 @@ struct residual_add_vjp_of {
         return {dy, V::broadcast(scale) * dy};
     }
 };
-inline void residual_add_vjp(shape s, output dx, output df, input dy, double scale)
+inline void residual_add_vjp(shape s, const output& dx, const output& df, const input& dy, double scale)
 {
     map_to_two<double>(residual_add_vjp_of{scale}, s, dx, df, dy);
 }
@@ -87,12 +84,12 @@ struct residual_add_scaled_vjp_of {
     }
 };
 /// ds may be absent. The sum over the rows is in its own type.
-inline void residual_add_per_channel_vjp(shape s, output dx, output df, output ds, input f, input dy, input scale,
-                                         weight_gradient mode)
+inline void residual_add_per_channel_vjp(shape s, const output& dx, const output& df, const output& ds,
+                                         const input& f, const input& dy, const input& scale, weight_gradient mode)
 {
     const std::size_t n = s.columns;
     const bool sums = ds.data != nullptr;
-    if (sums && mode == weight_gradient::overwrite) set_to_zero<double>(ds, n);
+    if (sums && mode == weight_gradient::overwrite) set_to_zero(ds, n);
     for (std::size_t i = 0; i < s.rows; ++i) {
         const auto gradient = from<double>(dy, i);
         if (sums) {
@@ -111,7 +108,8 @@ struct residual_add_scaled_jvp_of {
         return fma(scale, tf, fma(tscale, f, tx));
     }
 };
-inline void residual_add_per_channel_jvp(shape s, output ty, input f, input tx, input tf, input scale, input tscale)
+inline void residual_add_per_channel_jvp(shape s, const output& ty, const input& f, const input& tx,
+                                         const input& tf, const input& scale, const input& tscale)
 {
     map<double>(residual_add_scaled_jvp_of{}, s, ty, f, tx, tf, for_every_row(scale), for_every_row(tscale));
 }

@@ -2,10 +2,12 @@
 
 namespace RESIDUA_PASS {
 
-/// r = 1 / sqrt(mean(x^2) + eps) of a row times 2^exponent (eps with it): y = (x 2^exponent) r.
+/// r = 1 / sqrt(mean(x^2) + eps) of a row times 2^exponent (eps with it): y = (x 2^exponent) r. Beside an eps so large that
+/// x r would be no normal float, or hardly, only x is scaled, and y is to be multiplied by 2^after.
 struct row_scale {
     double r;
     int exponent;
+    int after = 0;
 };
 
 /// eps beside a row times 2^exponent. It stays positive, so that a row of nothing but zeros is not 0/0.
@@ -38,7 +40,15 @@ inline row_scale scale_of_row(square_sum squares, std::size_t count, T eps)
         exponent = possible;
         e = scaled_eps(e, exponent);
     }
-    return {1 / __builtin_sqrt(mean + e), exponent};
+    const double r = 1 / __builtin_sqrt(mean + e);
+    if constexpr (sizeof(T) == 4) {
+        const double sum = mean * static_cast<double>(count);
+        if (sum * 0x1p160 < mean + e && sum > 0 && exponent == 0) [[unlikely]] {
+            const int small = exponent_to_one(__builtin_sqrt(sum) * r) - 50;
+            return {r, small, -small};
+        }
+    }
+    return {r, exponent};
 }
 template <class T>
 inline row_scale rms_scale(const source<T>& x, std::size_t n, T eps)
@@ -51,6 +61,8 @@ template <class T>
 struct channel_factors {
     source<T> w;
     T offset;
+
+    bool centered() const { return offset == T(1); }
 };
 template <class T>
 inline channel_factors<T> channels(const input& w, norm_weight kind)
@@ -59,32 +71,33 @@ inline channel_factors<T> channels(const input& w, norm_weight kind)
     return {from<T>(w, 0), kind == norm_weight::zero_centered ? T(1) : T(-0.0)};
 }
 
-template <class T>
-struct rms_norm_of {
-    static constexpr bool reads_again = true, is_light = true;
-    T r, offset;
+/// x f, rounded once.
+struct times_channel {
+    bool centered;
 
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V x, V w) const
     {
-        return (V::broadcast(r) * x) * (w + V::broadcast(offset));
+        return centered ? fma(x, w, x) : x * w;
+    }
+};
+
+template <class T>
+struct rms_norm_of {
+    static constexpr bool reads_again = true, is_light = true;
+    T r;
+    times_channel channel;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x, V w) const
+    {
+        return channel(V::broadcast(r) * x, w);
     }
     /// Without a weight.
     template <class V>
     RESIDUA_LANE_INLINE V operator()(V x) const
     {
         return V::broadcast(r) * x;
-    }
-};
-
-template <class T>
-struct times_factor {
-    T offset;
-
-    template <class V>
-    RESIDUA_LANE_INLINE V operator()(V x, V w) const
-    {
-        return x * (w + V::broadcast(offset));
     }
 };
 
@@ -108,13 +121,14 @@ struct to_row {
 template <class Op, class Then, std::size_t More>
 struct followed {
     static constexpr bool reads_again = true;
+    static constexpr bool has_narrow_operands = takes_narrow_operands<Op>;
     Op op;
     Then then;
 
-    template <class V, std::size_t N, std::size_t... M, std::size_t... I>
-    RESIDUA_LANE_INLINE auto apply(const V (&v)[N], std::index_sequence<M...>, std::index_sequence<I...>) const
+    template <class V, std::size_t N, std::size_t... M, std::size_t... Is>
+    RESIDUA_LANE_INLINE auto apply(const V (&v)[N], std::index_sequence<M...>, std::index_sequence<Is...>) const
     {
-        return then(op(v[More + I]...), v[M]...);
+        return then(op(v[More + Is]...), v[M]...);
     }
     template <class V, class... W>
     RESIDUA_LANE_INLINE auto operator()(V first, W... rest) const
@@ -178,18 +192,35 @@ inline with_tangent_of_weight<Target> with_tangent(const Target& target, const i
 
 // --- the norm --------------------------------------------------------------------------------------------------
 
+/// The norm of a row that is scaled before, and back after it.
+template <class T>
+struct tiny_rms_norm_of {
+    static constexpr bool reads_again = true;
+    rms_norm_of<T> norm;
+    times_power before, after;
+
+    template <class V>
+    RESIDUA_LANE_INLINE V operator()(V x, V w) const
+    {
+        return after(norm(before(x), w));
+    }
+};
+
 /// One row whose scale is known, to wherever it goes; `stored`: the type that x r is rounded to before the weight, where
 /// that is asked for.
 template <class Target, class T>
 RESIDUA_OUT_OF_LINE void normalize_in_steps(const Target& y, const source<T>& x, const channel_factors<T>& f,
                                             std::size_t n, row_scale scale, norm_rounding rounding, element stored)
 {
-    const T r = static_cast<T>(scale.r);
-    const auto row = in_range(x, scale.exponent);
-    if (rounding == norm_rounding::once) return y.write(rms_norm_of<T>{r, f.offset}, n, row.as_source(), f.w);
-    const auto normal = computed(scaled_by<T>{r}, row.as_source());
+    const rms_norm_of<T> norm{static_cast<T>(scale.r), {f.centered()}};
+    const times_power before{scale.exponent}, after{scale.after};
+    const bool once = rounding == norm_rounding::once;
+    if (scale.after != 0 && once) return y.write(tiny_rms_norm_of<T>{norm, before, after}, n, x, f.w);
+    const auto row = in_range(x, scale.after != 0 ? 0 : scale.exponent);
+    if (once) return y.write(norm, n, row.as_source(), f.w);
+    const auto normal = computed(scaled_by<T>{norm.r}, row.as_source());
     const rounded_row<T> rounded{normal.as_source(), stored};
-    y.write(times_factor<T>{f.offset}, n, rounded.as_source(), f.w);
+    y.write(times_channel{f.centered()}, n, rounded.as_source(), f.w);
 }
 template <class Target, class T>
 RESIDUA_LANE_INLINE void normalize(const Target& y, const source<T>& x, const channel_factors<T>& f, std::size_t n,
@@ -198,7 +229,7 @@ RESIDUA_LANE_INLINE void normalize(const Target& y, const source<T>& x, const ch
 {
     if (scale.exponent != 0 || rounding != norm_rounding::once) [[unlikely]]
         return normalize_in_steps<Target, T>(y.copy(), copy_of(x), f, n, scale, rounding, stored);
-    const rms_norm_of<T> op{static_cast<T>(scale.r), f.offset};
+    const rms_norm_of<T> op{static_cast<T>(scale.r), {f.centered()}};
     if constexpr (std::is_same_v<Target, to_row<T>>) {
         if (f.w.lies == layout::ones) return y.write(op, n, x);
     }
@@ -219,8 +250,8 @@ inline std::size_t rows_at_once(std::size_t columns)
 
 /// The norm of rows that `before` is called for, a few at a time.
 template <class T, class Before>
-inline void norm_of_rows(const Before& before, shape s, output y, input x, input w, norm_weight kind, T eps,
-                         norm_rounding rounding)
+inline void norm_of_rows(const Before& before, shape s, const output& y, const input& x, const input& w,
+                         norm_weight kind, T eps, norm_rounding rounding)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
@@ -242,15 +273,16 @@ struct nothing_before {
     void operator()(std::size_t, std::size_t) const {}
 };
 template <class T>
-inline void rms_norm(shape s, output y, input x, input w, norm_weight kind, T eps, norm_rounding rounding)
+inline void rms_norm(shape s, const output& y, const input& x, const input& w, norm_weight kind, T eps,
+                     norm_rounding rounding)
 {
     norm_of_rows<T>(nothing_before{}, s, y, x, w, kind, eps, rounding);
 }
 
 /// The same for a part of each row, whose sums of squares are known: `count` elements' each.
 template <class T>
-inline void rms_norm_apply(shape s, output y, input x, input w, norm_weight kind, const square_sum* squares,
-                           std::size_t count, T eps, norm_rounding rounding)
+inline void rms_norm_apply(shape s, const output& y, const input& x, const input& w, norm_weight kind,
+                           const square_sum* squares, std::size_t count, T eps, norm_rounding rounding)
 {
     if (s.columns == 0) return;
     const auto f = channels<T>(w, kind);
@@ -282,11 +314,38 @@ struct add_product_with_x {
     }
 };
 
+/// The squares of x too.
 template <factors When, class T>
+struct add_square_and_product : has_two_sums {
+    add_product_with_x<When, T> product;
+
+    explicit add_square_and_product(T offset) : product{offset} {}
+    template <class V>
+    RESIDUA_LANE_INLINE two<V> operator()(two<V> acc, V a, V x, V w) const
+    {
+        return {fma(x, x, acc.first), product(acc.second, a, x, w)};
+    }
+};
+
+/// The powers of two that a result is multiplied by, and a factor that comes last.
+struct powers {
+    times_power out, factor;
+};
+struct no_powers {
+    static constexpr struct {
+        template <class V>
+        RESIDUA_LANE_INLINE V operator()(V x) const
+        {
+            return x;
+        }
+    } out{}, factor{};
+};
+
+template <factors When, class T, class Powers = no_powers>
 struct rms_norm_jacobian_of {
-    static constexpr bool reads_again = true;
+    static constexpr bool reads_again = true, has_narrow_operands = std::is_same_v<Powers, no_powers>;
     T r, mean, offset;
-    int out_exponent, factor_exponent;
+    Powers times;
 
     template <class V, class... Tangent>
     RESIDUA_LANE_INLINE V operator()(V a, V x, V w, Tangent... tw) const
@@ -294,9 +353,8 @@ struct rms_norm_jacobian_of {
         const V factor = w + V::broadcast(offset);
         if constexpr (When == factors::first) a = a * factor;
         const V xh = V::broadcast(r) * x;
-        V out = V::broadcast(r) * fma(xh, V::broadcast(-mean), a);
-        if constexpr (sizeof(T) == 8) out = times_power{out_exponent}(out);
-        if constexpr (When == factors::last) out = out * times_power{factor_exponent}(factor);
+        V out = times.out(V::broadcast(r) * fma(xh, V::broadcast(-mean), a));
+        if constexpr (When == factors::last) out = out * times.factor(factor);
         if constexpr (sizeof...(Tangent) > 0) out = fma(xh, tw..., out);
         return out;
     }
@@ -322,9 +380,20 @@ inline void jacobian_of_sum(const Target& out, const source<double>& a, const so
     const int of_vector = exponent - exponent_to_one(r);
     const int beyond = of_vector > most ? of_vector - most : of_vector < -most ? of_vector + most : 0;
     const int of_factor = When == factors::last ? beyond : 0;
-    out.write(rms_norm_jacobian_of<When, double>{r, mean, f.offset, in_two_factors(exponent - of_factor),
-                                                 in_two_factors(of_factor)},
-              n, a, x, f.w);
+    const powers times{{in_two_factors(exponent - of_factor)}, {in_two_factors(of_factor)}};
+    if (times.out.exponent == 0 && of_factor == 0) [[likely]] {
+        out.write(rms_norm_jacobian_of<When, double>{r, mean, f.offset, {}}, n, a, x, f.w);
+    } else {
+        out.write(rms_norm_jacobian_of<When, double, powers>{r, mean, f.offset, times}, n, a, x, f.w);
+    }
+}
+/// The sum of the squares of x, and that of the products.
+template <factors When, class T>
+inline two<double> squares_and_products(const source<T>& a, const source<T>& x, const channel_factors<T>& f,
+                                        std::size_t n)
+{
+    const auto total = total_of_row(add_square_and_product<When, T>{f.offset}, n, a, x, f.w);
+    return {sum_of_lanes(total.first, x, n), sum(total.second)};
 }
 template <factors When>
 inline double sum_of_products(const source<double>& a, const source<double>& x, const channel_factors<double>& f,
@@ -355,7 +424,7 @@ struct scaled_product {
 };
 inline scaled_product product_near_one(const source<double>& a, const channel_factors<double>& f, std::size_t n)
 {
-    const auto factor = computed(times_factor<double>{f.offset}, ones<double>(), f.w);
+    const auto factor = computed(times_channel{f.centered()}, ones<double>(), f.w);
     return {f.offset, exponent_of_row(a, n), exponent_of_row(factor.as_source(), n), 0};
 }
 
@@ -363,7 +432,7 @@ inline scaled_product product_near_one(const source<double>& a, const channel_fa
 template <factors When>
 inline int exponent_of_products(const source<double>& a, const channel_factors<double>& f, std::size_t n)
 {
-    const auto product = computed(times_factor<double>{f.offset}, a, f.w);
+    const auto product = computed(times_channel{f.centered()}, a, f.w);
     double largest = largest_of(magnitude{}, When == factors::first ? product.as_source() : a, n);
     if (largest >= 0x1p-60 && largest <= 0x1p60) return 0;
     int exponent = 0;
@@ -404,12 +473,18 @@ struct sum_with {
         *sum = sum_of_products<When>(a, x, f, n);
     }
 };
+/// Whether all is narrower than double in memory: then no product of three, nor their sum, leaves the range of double.
+inline bool are_narrow(const source<double>& a, const source<double>& x, const channel_factors<double>& f)
+{
+    return a.is_narrow() && x.is_narrow() && f.w.is_narrow();
+}
+
 /// The sum of the products of a part of a row.
 template <factors When>
 inline product_sum products_of_row(const source<double>& a, const source<double>& x,
                                    const channel_factors<double>& f, std::size_t n, row_scale scale)
 {
-    product_sum products{0, exponent_of_products<When>(a, f, n)};
+    product_sum products{0, are_narrow(a, x, f) ? 0 : exponent_of_products<When>(a, f, n)};
     const auto x_row = in_range(x, scale.exponent);
     with_scaled<When>(a, f, n, products.exponent, sum_with<When>{x_row.as_source(), n, &products.value});
     return products;
@@ -441,11 +516,27 @@ inline void jacobian_of_products(const Target& out, const source<double>& a, con
     with_scaled<When>(a, f, n, products.exponent,
                       jacobian_with<When, Target>{out, x_row.as_source(), n, scale, products, count, before});
 }
-template <factors When, class Target>
-inline void rms_norm_jacobian_row(const Target& out, const source<double>& a, const source<double>& x,
-                                  const channel_factors<double>& f, std::size_t n, row_scale scale, int before = 0)
+/// The scale of a row, and the sum of its products with another.
+struct row_sums {
+    row_scale scale;
+    product_sum products;
+};
+template <factors When>
+inline row_sums sums_of_row(const source<double>& a, const source<double>& x, const channel_factors<double>& f,
+                            std::size_t n, double eps)
 {
-    jacobian_of_products<When>(out, a, x, f, n, scale, products_of_row<When>(a, x, f, n, scale), n, before);
+    if (are_narrow(a, x, f)) {
+        const auto sums = squares_and_products<When>(a, x, f, n);
+        return {scale_of_row(square_sum{sums.first, 0}, n, eps), {sums.second, 0}};
+    }
+    const auto scale = rms_scale(x, n, eps);
+    return {scale, products_of_row<When>(a, x, f, n, scale)};
+}
+template <factors When, class Target>
+inline void jacobian_of_sums(const Target& out, const source<double>& a, const source<double>& x,
+                             const channel_factors<double>& f, std::size_t n, const row_sums& sums)
+{
+    jacobian_of_products<When>(out, a, x, f, n, sums.scale, sums.products, n);
 }
 
 /// In the order in which they come, at the power of two of the part with the largest elements.
@@ -473,14 +564,14 @@ struct add_dy_xh {
 };
 
 /// Before the sum over the rows; there may be no dw.
-inline void begin_weight_gradient(output dw, std::size_t n, weight_gradient mode)
+inline void begin_weight_gradient(const output& dw, std::size_t n, weight_gradient mode)
 {
-    if (dw.data != nullptr && mode == weight_gradient::overwrite) set_to_zero<double>(dw, n);
+    if (dw.data != nullptr && mode == weight_gradient::overwrite) set_to_zero(dw, n);
 }
 
 /// dw += dy xh, rounded to the type of dw; there may be no dw.
 template <class T>
-inline void add_to_weight_gradient(output dw, const source<T>& dy, const source<T>& x, std::size_t n,
+inline void add_to_weight_gradient(const output& dw, const source<T>& dy, const source<T>& x, std::size_t n,
                                    row_scale scale)
 {
     if (dw.data == nullptr) return;
@@ -488,63 +579,68 @@ inline void add_to_weight_gradient(output dw, const source<T>& dy, const source<
     map_row(add_dy_xh<T>{static_cast<T>(scale.r)}, n, to<T>(dw, 0), from<T>(read_back(dw), 0), dy, row.as_source());
 }
 
+/// A row of float or narrower, where nothing leaves the range of float; false where it does, or where the products cancel or
+/// are zero, and nothing was done. There may be no dw.
+inline bool rms_norm_vjp_in_float(const sink<float>& dx, const output& dw, const source<float>& x,
+                                  const channel_factors<float>& f, const source<float>& dy, std::size_t n,
+                                  float eps)
+{
+    using range = square_range<float>;
+    const auto sums = squares_and_products<factors::first>(dy, x, f, n);
+    const double least = least_squares<float>(n), size = __builtin_fabs(sums.second);
+    if (!(sums.first >= least && sums.first <= range::most && size >= least && size <= range::most)) return false;
+    const auto scale = scale_of_row(square_sum{sums.first, 0}, n, eps);
+    if (scale.exponent != 0) return false;
+    const auto mean = static_cast<float>(scale.r * (sums.second / static_cast<double>(n)));
+    add_to_weight_gradient(dw, dy, x, n, scale);
+    const rms_norm_jacobian_of<factors::first, float> gradient{static_cast<float>(scale.r), mean, f.offset, {}};
+    map_row(gradient, n, dx, dy, x, f.w);
+    return true;
+}
+
 template <class T>
-inline void rms_norm_vjp(shape s, output dx, output dw, input x, input w, norm_weight kind, input dy, T eps,
-                         weight_gradient mode)
+inline void rms_norm_vjp(shape s, const output& dx, const output& dw, const input& x, const input& w,
+                         norm_weight kind, const input& dy, T eps, weight_gradient mode)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
     begin_weight_gradient(dw, n, mode);
     const auto f = channels<T>(w, kind);
+    const auto wide_f = channels<double>(w, kind);
+    const auto wide_eps = static_cast<double>(eps);
+    const bool sums_in_double = sizeof(T) == 4 && dw.type == element::float64;
+    const output none{};
+    const output& together = sums_in_double ? none : dw;
     for (std::size_t i = 0; i < s.rows; ++i) {
-        const auto x_row = from<T>(x, i);
-        const auto scale = rms_scale(x_row, n, eps);
-        const auto wide_x = from<double>(x, i);
-        if (sizeof(T) == 4 && dw.type == element::float64) {
-            const auto wide_scale = rms_scale(wide_x, n, static_cast<double>(eps));
-            add_to_weight_gradient(dw, from<double>(dy, i), wide_x, n, wide_scale);
-        } else {
-            add_to_weight_gradient(dw, from<T>(dy, i), x_row, n, scale);
-        }
+        const auto wide_x = from<double>(x, i), wide_dy = from<double>(dy, i);
         if constexpr (sizeof(T) == 4) {
-            if (scale.exponent == 0) {
-                const auto dy_row = from<T>(dy, i);
-                const double sum = sum_row(add_product_with_x<factors::first, T>{f.offset}, n, dy_row, x_row, f.w);
-                const double size = __builtin_fabs(sum);
-                // else the products leave the range, or cancel, or dy is zero
-                if (size <= square_range<T>::most && size >= static_cast<double>(n) * square_range<T>::least) {
-                    const T r = static_cast<T>(scale.r);
-                    const T mean = static_cast<T>(scale.r * (sum / static_cast<double>(n)));
-                    map_row(rms_norm_jacobian_of<factors::first, T>{r, mean, f.offset, 0, 0}, n, to<T>(dx, i),
-                            dy_row, x_row, f.w);
-                    continue;
-                }
-            }
+            if (sums_in_double) add_to_weight_gradient(dw, wide_dy, wide_x, n, rms_scale(wide_x, n, wide_eps));
+            if (rms_norm_vjp_in_float(to<T>(dx, i), together, from<T>(x, i), f, from<T>(dy, i), n, eps)) continue;
         }
-        rms_norm_jacobian_row<factors::first>(
-            to_row<double>{to<double>(dx, i)}, from<double>(dy, i), wide_x, channels<double>(w, kind), n,
-            sizeof(T) == 8 ? scale : rms_scale(wide_x, n, static_cast<double>(eps)));
+        const auto sums = sums_of_row<factors::first>(wide_dy, wide_x, wide_f, n, wide_eps);
+        add_to_weight_gradient(together, wide_dy, wide_x, n, sums.scale);
+        jacobian_of_sums<factors::first>(to_row<double>{to<double>(dx, i)}, wide_dy, wide_x, wide_f, n, sums);
     }
 }
 
 /// ty = f r (tx - xh mean(tx xh)) + xh tw, in double for every type; there may be no tw.
-inline void rms_norm_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, input tw, double eps)
+inline void rms_norm_jvp(shape s, const output& ty, const input& x, const input& w, norm_weight kind,
+                         const input& tx, const input& tw, double eps)
 {
     if (s.columns == 0) return;
     const auto f = channels<double>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
-        const auto row = from<double>(x, i);
-        rms_norm_jacobian_row<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw),
-                                             from<double>(tx, i), row, f, s.columns,
-                                             rms_scale(row, s.columns, eps));
+        const auto row = from<double>(x, i), along = from<double>(tx, i);
+        jacobian_of_sums<factors::last>(with_tangent(to_row<double>{to<double>(ty, i)}, tw), along, row, f,
+                                        s.columns, sums_of_row<factors::last>(along, row, f, s.columns, eps));
     }
 }
 
 // --- the same for a part of each row, in double for every type -------------------------------------------------------
 
 /// The sums of dy f x; of tx x without a weight.
-inline void rms_norm_products(shape s, product_sum* sums, input x, input w, norm_weight kind, input a,
-                              const square_sum* squares, std::size_t count, double eps)
+inline void rms_norm_products(shape s, product_sum* sums, const input& x, const input& w, norm_weight kind,
+                              const input& a, const square_sum* squares, std::size_t count, double eps)
 {
     const auto f = channels<double>(w, kind);
     for (std::size_t i = 0; i < s.rows; ++i) {
@@ -555,9 +651,9 @@ inline void rms_norm_products(shape s, product_sum* sums, input x, input w, norm
     }
 }
 
-inline void rms_norm_apply_vjp(shape s, output dx, output dw, input x, input w, norm_weight kind, input dy,
-                               const square_sum* squares, const product_sum* products, std::size_t count,
-                               double eps, weight_gradient mode)
+inline void rms_norm_apply_vjp(shape s, const output& dx, const output& dw, const input& x, const input& w,
+                               norm_weight kind, const input& dy, const square_sum* squares,
+                               const product_sum* products, std::size_t count, double eps, weight_gradient mode)
 {
     if (s.columns == 0) return;
     begin_weight_gradient(dw, s.columns, mode);
@@ -572,9 +668,9 @@ inline void rms_norm_apply_vjp(shape s, output dx, output dw, input x, input w, 
     }
 }
 
-inline void rms_norm_apply_jvp(shape s, output ty, input x, input w, norm_weight kind, input tx, input tw,
-                               const square_sum* squares, const product_sum* products, std::size_t count,
-                               double eps)
+inline void rms_norm_apply_jvp(shape s, const output& ty, const input& x, const input& w, norm_weight kind,
+                               const input& tx, const input& tw, const square_sum* squares,
+                               const product_sum* products, std::size_t count, double eps)
 {
     if (s.columns == 0) return;
     const auto f = channels<double>(w, kind);

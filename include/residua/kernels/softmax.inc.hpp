@@ -25,7 +25,7 @@ struct exp_less_over {
 };
 
 template <class T>
-inline void softmax(shape s, output y, input x)
+inline void softmax(shape s, const output& y, const input& x)
 {
     const std::size_t n = s.columns;
     if (n == 0) return;
@@ -56,7 +56,7 @@ struct softmax_jacobian_of {
 
 /// out = y (a - sum(y a)): the Jacobian is symmetric, so the gradient and the derivative are one. Where the products
 /// could leave the range of double, a is brought to near one and the result back.
-inline void softmax_jacobian(shape s, output out, input y, input a)
+inline void softmax_jacobian(shape s, const output& out, const input& y, const input& a)
 {
     const std::size_t n = s.columns;
     for (std::size_t i = 0; i < s.rows; ++i) {

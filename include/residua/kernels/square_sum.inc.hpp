@@ -71,33 +71,21 @@ RESIDUA_OUT_OF_LINE double sum_of_squares_in_double(const source<T>& x, std::siz
 
 /// The sum of the squares as they are, from its lanes. Of float, where one lane has more than that share of it, the
 /// roundings of a few elements are not lost among those of many: then it is taken again in double.
-template <class T>
-RESIDUA_LANE_INLINE double sum_of_lanes(total_of<T> total, const source<T>& x, std::size_t n)
+template <class T, class Total>
+RESIDUA_LANE_INLINE double sum_of_lanes(Total total, const source<T>& x, std::size_t n)
 {
     const double s = sum(total);
     if constexpr (sizeof(T) == 4) {
-        if (any(total_of<T>::broadcast(largest_share_of_lane * s) < total)) [[unlikely]] {
+        if (any(Total::broadcast(largest_share_of_lane * s) < total)) [[unlikely]] {
             return sum_of_squares_in_double(copy_of(x), n);
         }
     }
     return s;
 }
 template <class T>
-RESIDUA_OUT_OF_LINE double sum_of_squares_of_blocks(const source<T> (&x)[1], std::size_t n)
-{
-    double total[lanes_of_total<T>];
-    sum_blocks(add_square{}, n, total, x);
-    return sum_of_lanes(total_of<T>::load(total), x[0], n);
-}
-template <class T>
 RESIDUA_LANE_INLINE double plain_sum_of_squares(const source<T>& x, std::size_t n)
 {
-    if (!is_one_block(n, x)) [[unlikely]] {
-        const source<T> rows[] = {copy_of(x)};
-        return sum_of_squares_of_blocks(rows, n);
-    }
-    const T* const pointers[] = {x.direct()};
-    return sum_of_lanes(terms_of_block(add_square{}, n, pointers), x, n);
+    return sum_of_lanes(total_of_row(add_square{}, n, x), x, n);
 }
 
 /// Of a row whose squares leave the range of T (or which is nothing but zeros): that of the row times 2^exponent.
@@ -135,7 +123,7 @@ inline square_sum sum_of_squares(const source<T>& x, std::size_t n)
 }
 /// The same of rows `first` to `end`.
 template <class T>
-inline void sums_of_squares(square_sum* sums, input x, std::size_t first, std::size_t end, std::size_t n)
+inline void sums_of_squares(square_sum* sums, const input& x, std::size_t first, std::size_t end, std::size_t n)
 {
     const double least = least_squares<T>(n);
     for (std::size_t i = first; i < end; ++i) *sums++ = squares_of_row(from<T>(x, i), n, least);
@@ -181,14 +169,14 @@ inline square_sum combine(const square_sum* parts, std::size_t count)
 
 /// One sum for each row.
 template <class T>
-inline void sum_of_squares(shape s, square_sum* sums, input x)
+inline void sum_of_squares(shape s, square_sum* sums, const input& x)
 {
     sums_of_squares<T>(sums, x, 0, s.rows, s.columns);
 }
 
 /// The root mean square of all elements; 0 if there is none.
 template <class T>
-inline T rms(shape s, input x)
+inline T rms(shape s, const input& x)
 {
     if (s.rows == 0 || s.columns == 0) return T{};
     square_sum total{};

@@ -10,8 +10,12 @@
 #include <utility>
 
 #include <residua/kernels/arguments.hpp>
+#include <residua/kernels/list.hpp>
+#include <residua/kernels/refuse_fast_math.hpp>
 
-#define RESIDUA_PASS residua::inline RESIDUA_ABI::kernels
+#define RESIDUA_PASS residua::inline RESIDUA_ABI::pass
+#define RESIDUA_PASS_SELF ::residua::RESIDUA_ABI::pass
+#define RESIDUA_PASS_IS_STATIC
 
 #if RESIDUA_BACKEND == RESIDUA_BACKEND_XSIMD
 #include <xsimd/xsimd.hpp>
@@ -53,10 +57,17 @@
 HWY_BEFORE_NAMESPACE();
 #endif
 #include <residua/kernels/all.inc.hpp>
+#include <residua/kernels/entries.inc.hpp>
 #if RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_HIGHWAY
 HWY_AFTER_NAMESPACE();
 #endif
 
+namespace residua::inline RESIDUA_ABI {
+namespace kernels = pass::entries;
+}
+
+#undef RESIDUA_PASS_IS_STATIC
+#undef RESIDUA_PASS_SELF
 #undef RESIDUA_PASS
 #undef RESIDUA_PASS_BACKEND
 

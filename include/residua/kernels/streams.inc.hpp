@@ -28,7 +28,7 @@ inline void read_rows(row_in* rows, const mixing& m, const input& x, std::size_t
 }
 
 template <class T>
-inline void mix_streams(shape s, output y, input x, mixing m)
+inline void mix_streams(shape s, const output& y, const input& x, mixing m)
 {
     const std::size_t terms = terms_of(m);
     double c[most_streams * most_terms];
@@ -62,8 +62,8 @@ struct gradient_of_numbers {
 };
 
 /// dx_i = sum_j c(j, i) dy_j, df = sum_j w_j dy_j, dc(j, i) = <dy_j, x_i>, dw_j = <dy_j, f>
-inline void mix_streams_vjp(shape s, output dx, output df, output dc, output dw, input x, mixing m, input dy,
-                            weight_gradient mode)
+inline void mix_streams_vjp(shape s, const output& dx, const output& df, const output& dc, const output& dw,
+                            const input& x, mixing m, const input& dy, weight_gradient mode)
 {
     const std::size_t terms = terms_of(m);
     double c[most_streams * most_outputs], transposed[most_streams * most_outputs];
@@ -97,7 +97,7 @@ inline void mix_streams_vjp(shape s, output dx, output df, output dc, output dw,
 }
 
 /// ty_j = w_j tf + sum_i c(j, i) tx_i + tw_j f + sum_i tc(j, i) x_i
-inline void mix_streams_jvp(shape s, output ty, input x, mixing m, input tx, mixing tm)
+inline void mix_streams_jvp(shape s, const output& ty, const input& x, mixing m, const input& tx, mixing tm)
 {
     const std::size_t terms = terms_of(m);
     double c[most_streams * most_terms];

@@ -526,10 +526,9 @@ RESIDUA_LANE_INLINE V nan_where(M bad, V v)
 template <class W, class V = decltype(narrow(W{}))>
 RESIDUA_LANE_INLINE two<V> narrowed(two<W> v)
 {
-    if (any_below(min(abs(v.first), abs(v.second)), 0x1p-126)) {
-        return {quickly_narrowed(v.first), quickly_narrowed(v.second)};
-    }
-    return {narrow(v.first), narrow(v.second)};
+    if (all_normal_as_float(twice<W>{v.first, v.second})) [[likely]]
+        return {narrow(v.first), narrow(v.second)};
+    return {quickly_narrowed(v.first), quickly_narrowed(v.second)};
 }
 
 /// What a factor passes of a gradient.
@@ -619,7 +618,7 @@ template <class T>
 struct run_gated {
     shape s;
     output y;
-    input gate, up;
+    const input &gate, up;
     activation_rounding rounding;
 
     template <class Form>
@@ -638,8 +637,8 @@ struct run_gated {
 template <class T>
 struct run_gated_vjp {
     shape s;
-    output dgate, dup;
-    input gate, up, dy;
+    const output &dgate, dup;
+    const input &gate, up, dy;
 
     template <class Form>
     void operator()(const Form& f) const
@@ -651,7 +650,7 @@ template <class T>
 struct run_gated_jvp {
     shape s;
     output ty;
-    input gate, up, tgate, tup;
+    const input &gate, up, tgate, tup;
 
     template <class Form>
     void operator()(const Form& f) const
@@ -689,22 +688,22 @@ inline void with_form(gated_form form, gated_numbers<T> numbers, const Run& run)
 }
 
 template <class T>
-inline void gated(shape s, output y, input gate, input up, gated_form form, gated_numbers<T> numbers,
-                  activation_rounding rounding, accuracy tier)
+inline void gated(shape s, const output& y, const input& gate, const input& up, gated_form form,
+                  gated_numbers<T> numbers, activation_rounding rounding, accuracy tier)
 {
     const run_gated<T> run{s, y, gate, up, rounding};
     if (tier == accuracy::precise) return with_form<accuracy::precise>(form, numbers, run);
     with_form<accuracy::standard>(form, numbers, run);
 }
 template <class T>
-inline void gated_vjp(shape s, output dgate, output dup, input gate, input up, input dy, gated_form form,
-                      gated_numbers<T> numbers)
+inline void gated_vjp(shape s, const output& dgate, const output& dup, const input& gate, const input& up,
+                      const input& dy, gated_form form, gated_numbers<T> numbers)
 {
     with_form<accuracy::precise>(form, numbers, run_gated_vjp<T>{s, dgate, dup, gate, up, dy});
 }
 template <class T>
-inline void gated_jvp(shape s, output ty, input gate, input up, input tgate, input tup, gated_form form,
-                      gated_numbers<T> numbers)
+inline void gated_jvp(shape s, const output& ty, const input& gate, const input& up, const input& tgate,
+                      const input& tup, gated_form form, gated_numbers<T> numbers)
 {
     with_form<accuracy::precise>(form, numbers, run_gated_jvp<T>{s, ty, gate, up, tgate, tup});
 }

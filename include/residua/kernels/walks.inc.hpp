@@ -23,7 +23,7 @@ inline constexpr std::size_t block = 32 * static_cast<std::size_t>(lanes<T>::siz
 // --- where a row comes from and goes to ------------------------------------------------------------------------
 
 /// How a row's elements lie in memory: as what the lanes compute with, as a type of 16 bits, or every second of such; in
-/// no memory, since all are one; or in any other way, which the row's own function knows.
+/// no memory, since all are one; in any other way, which the row's own function knows; as float, for lanes of double.
 enum class layout : std::uint8_t {
     direct,
     bfloat16,
@@ -32,7 +32,8 @@ enum class layout : std::uint8_t {
     alternate_bfloat16,
     alternate_float16,
     ones,
-    other
+    other,
+    narrower_float
 };
 
 /// One of 16 numbers below 16: a table that costs no load, and is looked up once for all rows.
@@ -58,6 +59,8 @@ struct source {
     element type = element::float32;
 
     RESIDUA_LANE_INLINE bool is_direct() const { return lies == layout::direct; }
+    /// Whether its elements are floats, or narrower, in memory.
+    bool is_narrow() const { return lies != layout::other && type != element::float64; }
     /// From one element in memory to the next.
     std::size_t bytes() const { return std::size_t{step} << log2_of_size(type); }
     /// Where it is direct.
@@ -160,7 +163,7 @@ inline void drain_to(const sink<T>& s, std::size_t j, std::size_t m, const T* bu
 template <class T>
 RESIDUA_LANE_INLINE layout layout_of(element type, std::uint8_t step)
 {
-    constexpr std::uint64_t of_float = 0x5473'2170, of_double = 0x5437'2107;
+    constexpr std::uint64_t of_float = 0x5473'2170, of_double = 0x5437'2108;
     return static_cast<layout>(
         looked_up(std::is_same_v<T, float> ? of_float : of_double, static_cast<unsigned>(type) + 4u * (step - 1u)));
 }
@@ -274,10 +277,27 @@ struct row_operation {
     bool reads_again;  // what a sum has just read
 };
 
-/// Whether vectors can be converted on their way: of double each is half of what a load converts, and what lies in no
-/// register is not worth a second copy of every operation.
+/// Whether vectors can be converted on their way: what lies in no register is not worth a second copy of an operation.
+inline constexpr bool converts_vectors = takes_alternate<f32x16>;
+/// Whether an operation is compiled for that: every one of float; of double those that say so, whose operands are likely
+/// to be narrower.
+template <class Op>
+inline constexpr bool takes_narrow_operands = requires { requires Op::has_narrow_operands; };
+template <class Op, class T>
+inline constexpr bool is_converting = converts_vectors && (std::is_same_v<T, float> || takes_narrow_operands<Op>);
+
+/// Whether vectors of T can be loaded or stored so.
 template <class T>
-inline constexpr bool converts_vectors = std::is_same_v<T, float> && takes_alternate<lanes<T>>;
+inline bool loads_vectors(layout lies)
+{
+    if constexpr (std::is_same_v<T, float>) return lies != layout::other;
+    return lies <= layout::float16 || lies == layout::ones || lies == layout::narrower_float;
+}
+template <class T>
+inline bool stores_vectors(layout lies)
+{
+    return lies <= layout::float16 || lies == layout::narrower_float;
+}
 
 /// Two vectors: also what an operation with two results returns.
 template <class V>
@@ -298,10 +318,10 @@ RESIDUA_LANE_INLINE two<V> load_two_alternate(const S* p)
 /// The elements of two vectors from j on: in their order, or, of bfloat16 and `by_parity`, those of even places and those of
 /// odd ones, which takes no moves between lanes.
 template <class V>
-RESIDUA_LANE_INLINE two<V> load_two(const stored_source<scalar<V>>& row, std::size_t j, bool by_parity)
+    requires std::is_same_v<scalar<V>, float>
+RESIDUA_LANE_INLINE two<V> load_two(const stored_source<float>& row, std::size_t j, bool by_parity)
 {
-    using T = scalar<V>;
-    const auto* const direct = static_cast<const T*>(row.data);
+    const auto* const direct = static_cast<const float*>(row.data);
     const auto* const brain = static_cast<const bfloat16*>(row.data);
     const auto* const half = static_cast<const float16*>(row.data);
     if (row.lies == layout::bfloat16) {
@@ -312,10 +332,23 @@ RESIDUA_LANE_INLINE two<V> load_two(const stored_source<scalar<V>>& row, std::si
     }
     if (row.lies == layout::float16) return load_two<V>(half + j);
     if (row.lies == layout::direct) return load_two<V>(direct + j);
-    if (row.lies == layout::ones) return {V::broadcast(T(1)), V::broadcast(T(1))};
+    if (row.lies == layout::ones) return {V::broadcast(1), V::broadcast(1)};
     if (row.lies == layout::alternate) return load_two_alternate<V>(direct + 2 * j);
     if (row.lies == layout::alternate_bfloat16) return load_two_alternate<V>(brain + 2 * j);
     return load_two_alternate<V>(half + 2 * j);
+}
+/// Of two vectors of double, which one of float widens to.
+template <class V>
+    requires std::is_same_v<scalar<V>, double>
+RESIDUA_LANE_INLINE two<V> load_two(const stored_source<double>& row, std::size_t j, bool)
+{
+    using F = decltype(narrow(twice<V>{}));
+    if (row.lies == layout::narrower_float) return load_two<V>(static_cast<const float*>(row.data) + j);
+    if (row.lies == layout::direct) return load_two<V>(static_cast<const double*>(row.data) + j);
+    if (row.lies == layout::ones) return {V::broadcast(1), V::broadcast(1)};
+    const auto both = row.lies == layout::bfloat16 ? widen(load<F>(static_cast<const bfloat16*>(row.data) + j))
+                                                   : widen(load<F>(static_cast<const float16*>(row.data) + j));
+    return {both.lo, both.hi};
 }
 template <class V, class S>
 RESIDUA_LANE_INLINE void store_two(S* p, V first, V second)
@@ -324,8 +357,7 @@ RESIDUA_LANE_INLINE void store_two(S* p, V first, V second)
     store(p + V::size, second);
 }
 template <class V>
-RESIDUA_LANE_INLINE void store_two(const stored_sink<scalar<V>>& row, std::size_t j, bool by_parity, V first,
-                                   V second)
+RESIDUA_LANE_INLINE void store_two(const stored_sink<float>& row, std::size_t j, bool by_parity, V first, V second)
 {
     if (row.lies == layout::bfloat16) {
         using U = bits_of<V>;
@@ -336,7 +368,21 @@ RESIDUA_LANE_INLINE void store_two(const stored_sink<scalar<V>>& row, std::size_
     } else if (row.lies == layout::float16) {
         store_two(static_cast<float16*>(row.data) + j, first, second);
     } else {
-        store_two(static_cast<scalar<V>*>(row.data) + j, first, second);
+        store_two(static_cast<float*>(row.data) + j, first, second);
+    }
+}
+template <class V>
+RESIDUA_LANE_INLINE void store_two(const stored_sink<double>& row, std::size_t j, bool, V first, V second)
+{
+    const twice<V> both{first, second};
+    if (row.lies == layout::narrower_float) {
+        narrowed(both).store(static_cast<float*>(row.data) + j);
+    } else if (row.lies == layout::direct) {
+        store_two(static_cast<double*>(row.data) + j, first, second);
+    } else if (row.lies == layout::bfloat16) {
+        store(static_cast<bfloat16*>(row.data) + j, narrow_to_odd(both));
+    } else {
+        store(static_cast<float16*>(row.data) + j, narrow_to_odd(both));
     }
 }
 
@@ -439,12 +485,12 @@ inline std::size_t convert_vectors(const row_operation<T>& f, std::size_t n, con
     bool possible = true, alternate = false, by_parity = true;
     for (std::size_t i = 0; i < Out; ++i) {
         out_rows[i] = {y[i].self, y[i].lies};
-        possible = possible && y[i].lies <= layout::float16;
+        possible = possible && stores_vectors<T>(y[i].lies);
         by_parity = by_parity && y[i].lies == layout::bfloat16;
     }
     for (std::size_t i = 0; i < In; ++i) {
         in_rows[i] = {in[i].self, in[i].lies};
-        possible = possible && in[i].lies != layout::other;
+        possible = possible && loads_vectors<T>(in[i].lies);
         by_parity = by_parity && (in[i].lies == layout::bfloat16 || in[i].lies == layout::ones);
         alternate = alternate || (in[i].lies >= layout::alternate && in[i].lies <= layout::alternate_float16);
     }
@@ -593,7 +639,7 @@ RESIDUA_OUT_OF_LINE void walk_converting(const row_operation<T>& f, std::size_t 
         if (row.streaming) return walk_streaming(f, n, y, in);
     }
     std::size_t done = 0;
-    if constexpr (converts_vectors<T>) done = convert_vectors(f, n, y, in);
+    if (f.stored != nullptr) done = convert_vectors(f, n, y, in);
     if (done < n) walk_blocks(f.in_memory, f.op, done, n, y, in);
 }
 
@@ -686,18 +732,18 @@ RESIDUA_LANE_INLINE bool begins_at_end(bool better, T* const (&out)[Out], const 
 /// out[j] = op(in[j]...) for whole vectors in memory: register by register, since lanes of a map know nothing of each other,
 /// and more of them would not fit in 16 registers. The inputs of a vector are read before its output is written, so an
 /// output may be an input. The operation and the pointers are copies, which no store can seem to change.
-template <class Op, class T, std::size_t... O, std::size_t... I>
+template <class Op, class T, std::size_t... O, std::size_t... Is>
 inline void map_in_memory(const Op op, std::size_t n, T* const* out, const T* const* in, std::index_sequence<O...>,
-                          std::index_sequence<I...>)
+                          std::index_sequence<Is...>)
 {
     using V = reg<T>;
     constexpr std::size_t step = V::size;
     T* const y[] = {out[O]...};
-    const T* const x[] = {in[I]...};
+    const T* const x[] = {in[Is]...};
     const bool down = begins_at_end(reads_again<Op>, y, x);
     const std::size_t next = down ? std::size_t{0} - step : step;
     std::size_t j = down ? n - step : 0;
-    for (std::size_t left = n / step; left > 0; --left, j += next) put(op(load_operand<Op, V>(x[I] + j)...), j, y);
+    for (std::size_t left = n / step; left > 0; --left, j += next) put(op(load_operand<Op, V>(x[Is] + j)...), j, y);
 }
 template <class Op, class T, std::size_t Out, std::size_t In>
 inline void map_erased(const void* op, std::size_t n, T* const* out, const T* const* in)
@@ -718,17 +764,17 @@ RESIDUA_LANE_INLINE void put_two(two<V> a, two<V> b, std::size_t j, bool by_pari
     store_two(y[1], j, by_parity, a.second, b.second);
 }
 /// The same for rows that are converted on their way, two registers at a time.
-template <class Op, class T, std::size_t... O, std::size_t... I>
+template <class Op, class T, std::size_t... O, std::size_t... Is>
 inline void map_converting(const Op op, std::size_t n, bool by_parity, const stored_sink<T>* out,
-                           const stored_source<T>* in, std::index_sequence<O...>, std::index_sequence<I...>)
+                           const stored_source<T>* in, std::index_sequence<O...>, std::index_sequence<Is...>)
 {
     using V = reg<T>;
     constexpr std::size_t step = 2 * V::size;
     const stored_sink<T> y[] = {out[O]...};
-    const stored_source<T> x[] = {in[I]...};
+    const stored_source<T> x[] = {in[Is]...};
     for (std::size_t j = 0; j < n; j += step) {
-        const two<V> v[] = {load_two<V>(x[I], j, by_parity)...};
-        put_two(op(v[I].first...), op(v[I].second...), j, by_parity, y);
+        const two<V> v[] = {load_two<V>(x[Is], j, by_parity)...};
+        put_two(op(v[Is].first...), op(v[Is].second...), j, by_parity, y);
     }
 }
 template <class Op, class T, std::size_t Out, std::size_t In>
@@ -742,7 +788,7 @@ inline void map_stored(const void* op, std::size_t n, bool by_parity, const stor
 template <std::size_t Out, std::size_t In, class T, class Op>
 RESIDUA_LANE_INLINE row_operation<T> mapped(const Op& op)
 {
-    if constexpr (converts_vectors<T>) {
+    if constexpr (is_converting<Op, T>) {
         return {&op, map_erased<Op, T, Out, In>, map_stored<Op, T, Out, In>, reads_again<Op>};
     } else {
         return {&op, map_erased<Op, T, Out, In>, nullptr, reads_again<Op>};
@@ -824,7 +870,7 @@ inline void map(const Op& op, shape s, const output& y, const In&... in)
     }
 }
 template <class T, class Op, class... In>
-inline void map_to_two(const Op& op, shape s, output y, output z, const In&... in)
+inline void map_to_two(const Op& op, shape s, const output& y, const output& z, const In&... in)
 {
     const shape walked = without_ends(s, y, z, in...);
     for (std::size_t i = 0; i < walked.rows; ++i) {
@@ -894,27 +940,55 @@ RESIDUA_LANE_INLINE wide_of<V> widened(V v)
     }
 }
 
-/// What an operation's terms are added to: vectors of its operands' type, or of double where it asks for that.
+/// What an operation's terms are added to: vectors of its operands' type, or of double where it asks for that; two of them
+/// where it has two sums.
 struct adds_in_double {};
+struct has_two_sums {};
 template <class Op, class V>
-using accumulator = std::conditional_t<std::is_base_of_v<adds_in_double, Op>, wide_of<V>, V>;
+using accumulator = std::conditional_t<std::is_base_of_v<adds_in_double, Op>, wide_of<V>,
+                                       std::conditional_t<std::is_base_of_v<has_two_sums, Op>, two<V>, V>>;
+
+template <class A>
+RESIDUA_LANE_INLINE A no_terms()
+{
+    if constexpr (requires { A::size; }) {
+        return zero<A>();
+    } else {
+        return {zero<decltype(A::first)>(), zero<decltype(A::first)>()};
+    }
+}
+template <class V>
+RESIDUA_LANE_INLINE two<V> operator+(two<V> a, two<V> b)
+{
+    return {a.first + b.first, a.second + b.second};
+}
+template <class V>
+RESIDUA_LANE_INLINE auto widened(two<V> v)
+{
+    return two<wide_of<V>>{widened(v.first), widened(v.second)};
+}
+template <class V>
+RESIDUA_LANE_INLINE two<double> sum(two<V> v)
+{
+    return {sum(v.first), sum(v.second)};
+}
 
 /// The terms of four vectors from x[...] on, or of eight: added in pairs, which loses less than one after the other, and
 /// lets none wait for all before it.
-template <class V, class Op, class S, std::size_t... I>
-RESIDUA_LANE_INLINE auto terms_of_four(const Op& op, const S* const (&x)[sizeof...(I)], std::index_sequence<I...>)
+template <class V, class Op, class S, std::size_t... Is>
+RESIDUA_LANE_INLINE auto terms_of_four(const Op& op, const S* const (&x)[sizeof...(Is)], std::index_sequence<Is...>)
 {
     constexpr std::size_t step = V::size;
-    const auto none = zero<accumulator<Op, V>>();
-    const auto first = op(op(none, load<V>(x[I])...), load<V>(x[I] + step)...);
-    const auto second = op(op(none, load<V>(x[I] + 2 * step)...), load<V>(x[I] + 3 * step)...);
+    const auto none = no_terms<accumulator<Op, V>>();
+    const auto first = op(op(none, load<V>(x[Is])...), load<V>(x[Is] + step)...);
+    const auto second = op(op(none, load<V>(x[Is] + 2 * step)...), load<V>(x[Is] + 3 * step)...);
     return first + second;
 }
-template <class V, class Op, class S, std::size_t... I>
-RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const S* const (&x)[sizeof...(I)],
-                                        std::index_sequence<I...> each)
+template <class V, class Op, class S, std::size_t... Is>
+RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const S* const (&x)[sizeof...(Is)],
+                                        std::index_sequence<Is...> each)
 {
-    const S* const behind[] = {x[I] + 4 * V::size...};
+    const S* const behind[] = {x[Is] + 4 * V::size...};
     return terms_of_four<V>(op, x, each) + terms_of_four<V>(op, behind, each);
 }
 
@@ -922,24 +996,23 @@ RESIDUA_LANE_INLINE auto terms_of_eight(const Op& op, const S* const (&x)[sizeof
 template <class T>
 inline constexpr std::size_t group = 4 * static_cast<std::size_t>(lanes<T>::size);
 
-/// The lanes of a sum before they are added up.
-template <class T>
-using total_of = wide_of<lanes<T>>;
-template <class T>
-inline constexpr std::size_t lanes_of_total = static_cast<std::size_t>(total_of<T>::size);
+/// The lanes of a sum, or of two, before they are added up.
+template <class Op, class T>
+using total_of = decltype(widened(no_terms<accumulator<Op, lanes<T>>>()));
 
 /// The terms of n elements in memory: op(acc, in[j]...) adds one vector of terms to acc. n is a multiple of a group, and at
 /// most a block. Partial sums of float are folded into double after eight.
-template <class T, class Op, class S, std::size_t... I>
-RESIDUA_LANE_INLINE total_of<T> terms_of_groups(const Op& op, std::size_t n, const S* const (&in)[sizeof...(I)],
-                                                std::index_sequence<I...> each)
+template <class T, class Op, class S, std::size_t... Is>
+RESIDUA_LANE_INLINE total_of<Op, T> terms_of_groups(const Op& op, std::size_t n,
+                                                    const S* const (&in)[sizeof...(Is)],
+                                                    std::index_sequence<Is...> each)
 {
     using V = lanes<T>;
-    const S* x[] = {in[I]...};
-    auto part = zero<total_of<T>>();
+    const S* x[] = {in[Is]...};
+    auto part = no_terms<total_of<Op, T>>();
     for (; n >= 2 * group<T>; n -= 2 * group<T>) {
         part = part + widened(terms_of_eight<V>(op, x, each));
-        ((x[I] += 2 * group<T>), ...);
+        ((x[Is] += 2 * group<T>), ...);
     }
     if (n > 0) part = part + widened(terms_of_four<V>(op, x, each));
     return part;
@@ -960,8 +1033,8 @@ RESIDUA_OUT_OF_LINE void copy_rest(T* copy, const T* p, std::size_t rest)
 /// The same of the last `rest` of n elements, which do not fill a group: of a copy with zeros behind them, whose terms must
 /// be zero.
 template <class T, class Op, std::size_t In>
-RESIDUA_LANE_INLINE total_of<T> terms_of_rest(const Op& op, std::size_t n, std::size_t rest,
-                                              const T* const (&in)[In])
+RESIDUA_LANE_INLINE total_of<Op, T> terms_of_rest(const Op& op, std::size_t n, std::size_t rest,
+                                                  const T* const (&in)[In])
 {
     T copies[In][group<T>];
     const T* x[In];
@@ -974,7 +1047,7 @@ RESIDUA_LANE_INLINE total_of<T> terms_of_rest(const Op& op, std::size_t n, std::
 
 /// The same of any number of elements up to a block.
 template <class T, class Op, std::size_t In>
-RESIDUA_LANE_INLINE total_of<T> terms_of_block(const Op& op, std::size_t n, const T* const (&in)[In])
+RESIDUA_LANE_INLINE total_of<Op, T> terms_of_block(const Op& op, std::size_t n, const T* const (&in)[In])
 {
     const std::size_t rest = n % group<T>;
     auto total = terms_of_groups<T>(op, n - rest, in, std::make_index_sequence<In>{});
@@ -985,8 +1058,8 @@ RESIDUA_LANE_INLINE total_of<T> terms_of_block(const Op& op, std::size_t n, cons
 
 /// The same of the whole groups of rows of a type of 16 bits.
 template <class S, class T, class Op, std::size_t In>
-RESIDUA_LANE_INLINE total_of<T> terms_of_stored(const Op& op, std::size_t n, std::size_t j,
-                                                const source<T> (&in)[In])
+RESIDUA_LANE_INLINE total_of<Op, T> terms_of_stored(const Op& op, std::size_t n, std::size_t j,
+                                                    const source<T> (&in)[In])
 {
     const S* x[In];
     for (std::size_t i = 0; i < In; ++i) x[i] = static_cast<const S*>(in[i].self) + j;
@@ -995,21 +1068,24 @@ RESIDUA_LANE_INLINE total_of<T> terms_of_stored(const Op& op, std::size_t n, std
 
 /// The lanes of the sum of op's terms along any rows, block by block.
 template <class Op, class T, std::size_t In>
-RESIDUA_OUT_OF_LINE void sum_blocks(const Op& op, std::size_t n, double* sums, const source<T> (&in)[In])
+RESIDUA_OUT_OF_LINE void sum_blocks(const Op& op, std::size_t n, total_of<Op, T>& sums, const source<T> (&in)[In])
 {
-    auto total = zero<total_of<T>>();
+    auto total = no_terms<total_of<Op, T>>();
     std::size_t j = 0;
-    if constexpr (converts_vectors<T>) {
-        // of rows that all are of one type of 16 bits, vectors are converted on their way
+    if constexpr (converts_vectors) {
+        // of rows that all are of one narrower type, vectors are converted on their way
+        using narrower = std::conditional_t<std::is_same_v<T, double>, float, bfloat16>;
+        constexpr layout lies = std::is_same_v<T, double> ? layout::narrower_float : layout::bfloat16;
         bool alike = true;
         for (const source<T>& row : in) alike = alike && row.lies == in[0].lies;
-        const bool brain = alike && in[0].lies == layout::bfloat16;
-        if (brain || (alike && in[0].lies == layout::float16)) {
+        const bool narrow = alike && in[0].lies == lies;
+        const bool half = std::is_same_v<T, float> && alike && in[0].lies == layout::float16;
+        if (narrow || half) {
             for (const std::size_t whole = n - n % group<T>; j < whole;) {
                 const std::size_t m = whole - j < block<T> ? whole - j : block<T>;
-                if (brain) {
-                    total = total + terms_of_stored<bfloat16, T>(op, m, j, in);
-                } else {
+                if (narrow) {
+                    total = total + terms_of_stored<narrower, T>(op, m, j, in);
+                } else if constexpr (std::is_same_v<T, float>) {
                     total = total + terms_of_stored<float16, T>(op, m, j, in);
                 }
                 j += m;
@@ -1025,7 +1101,7 @@ RESIDUA_OUT_OF_LINE void sum_blocks(const Op& op, std::size_t n, double* sums, c
         total = total + terms_of_groups<T>(op, m - rest, pointers, std::make_index_sequence<In>{});
         if (rest > 0) total = total + terms_of_rest(op, m, rest, pointers);
     }
-    total.store(sums);
+    sums = total;
 }
 
 /// Whether rows are short and lie in memory: then their sum is compiled where it is used, so that neither they nor its lanes
@@ -1036,18 +1112,25 @@ RESIDUA_LANE_INLINE bool is_one_block(std::size_t n, const source<T>& first, con
     return n <= block<T> && first.is_direct() && (rest.is_direct() && ...);
 }
 
-/// The sum of op's terms along one row of n elements.
+/// The lanes of the sum of op's terms along one row of n elements.
 template <class Op, class T, class... In>
-inline double sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
+RESIDUA_LANE_INLINE total_of<Op, T> total_of_row(const Op& op, std::size_t n, const source<T>& first,
+                                                 const source<In>&... rest)
 {
-    if (is_one_block(n, first, rest...)) {
-        const T* const pointers[] = {first.direct(), rest.direct()...};
-        return sum(terms_of_block(op, n, pointers));
+    if (!is_one_block(n, first, rest...)) [[unlikely]] {
+        total_of<Op, T> total;
+        const source<T> in[] = {copy_of(first), copy_of(rest)...};
+        sum_blocks(op, n, total, in);
+        return total;
     }
-    double total[lanes_of_total<T>];
-    const source<T> in[] = {copy_of(first), copy_of(rest)...};
-    sum_blocks(op, n, total, in);
-    return sum(total_of<T>::load(total));
+    const T* const pointers[] = {first.direct(), rest.direct()...};
+    return terms_of_block(op, n, pointers);
+}
+/// The sum of op's terms along one row of n elements: two<double> of an operation that has two.
+template <class Op, class T, class... In>
+inline auto sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
+{
+    return sum(total_of_row(op, n, first, rest...));
 }
 
 struct multiply_add {

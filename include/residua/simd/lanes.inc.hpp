@@ -28,6 +28,7 @@
 //   u.store_16_bit(p), u.store_16_bit(p, n)   the lower half of each lane; otherwise as store
 //   V::load_float16(p), v.store_float16(p)   of lanes of float, and only where the CPU converts: through float16 as below, a
 //                           NaN stored with its sign as 0x7e00
+//   V::load_widened(p)      of lanes of double: floats, which many CPUs convert as they load
 //   widen(v)                f32x16 to two f64x8 side by side, exact
 //   narrow(w)               the reverse, rounded to nearest even
 //
@@ -151,14 +152,14 @@ RESIDUA_LANE_INLINE auto sum(twice<H> v)
     return sum(v.lo + v.hi);
 }
 /// Of a vector of the compiler's own, which stays in registers.
-template <class Raw, int... I>
-RESIDUA_LANE_INLINE auto sum_of_halves(Raw v, std::integer_sequence<int, I...>)
+template <class Raw, int... Is>
+RESIDUA_LANE_INLINE auto sum_of_halves(Raw v, std::integer_sequence<int, Is...>)
 {
-    constexpr int half = sizeof...(I);
+    constexpr int half = sizeof...(Is);
     if constexpr (half == 1) {
         return v[0] + v[1];
     } else {
-        return sum_of_halves(__builtin_shufflevector(v, v, I...) + __builtin_shufflevector(v, v, (half + I)...),
+        return sum_of_halves(__builtin_shufflevector(v, v, Is...) + __builtin_shufflevector(v, v, (half + Is)...),
                              std::make_integer_sequence<int, half / 2>{});
     }
 }
@@ -327,10 +328,10 @@ RESIDUA_LANE_INLINE V load(const scalar<V>* p, int n)
     return V::load(p, n);
 }
 template <class V>
-    requires std::is_same_v<V, f64x16>
+    requires std::is_same_v<scalar<V>, double>
 RESIDUA_LANE_INLINE V load(const float* p)
 {
-    return widen(f32x16::load(p));
+    return V::load_widened(p);
 }
 template <class V>
     requires std::is_same_v<V, f64x16>
@@ -447,32 +448,61 @@ RESIDUA_LANE_INLINE auto quickly_narrowed(twice<H> v)
     return from_bits(to_bits(narrow(select(subnormal, copysign(zero<W>(), v), v))) | fraction);
 }
 
-RESIDUA_LANE_INLINE void store(float* p, f64x16 v) { quickly_narrowed(v).store(p); }
-RESIDUA_LANE_INLINE void store(float* p, f64x16 v, int n) { quickly_narrowed(v).store(p, n); }
-/// Double to float such that rounding once more, to a type of 16 bits, gives what rounding once would have given: the
-/// last bit of what is not exact is odd (Boldo and Melquiond 2008).
-RESIDUA_LANE_INLINE f32x16 narrow_to_odd(f64x16 v)
+/// Whether every lane is a normal float or larger: no subnormal number, zero or NaN.
+template <class W>
+RESIDUA_LANE_INLINE bool all_normal_as_float(W v)
 {
-    using U = bits_of<f32x16>;
-    const f32x16 nearest = quickly_narrowed(v);
+    return all(W::broadcast(0x1p-126) <= abs(v));
+}
+/// The same, where few numbers are subnormal or zero: of all lanes at once is asked whether there is one.
+template <class W>
+RESIDUA_LANE_INLINE auto narrowed(W v)
+{
+    if (all_normal_as_float(v)) [[likely]]
+        return narrow(v);
+    return quickly_narrowed(v);
+}
+
+RESIDUA_LANE_INLINE void store(float* p, f64x16 v) { narrowed(v).store(p); }
+RESIDUA_LANE_INLINE void store(float* p, f64x16 v, int n) { narrowed(v).store(p, n); }
+/// narrow_to_odd(v) of any numbers: from the nearest float one step back towards zero, where that is farther from it.
+template <class H>
+RESIDUA_LANE_INLINE auto narrow_any_to_odd(twice<H> v)
+{
+    using W = twice<H>;
+    using V = decltype(narrow(v));
+    using U = bits_of<V>;
+    const V nearest = quickly_narrowed(v);
+    const auto finite = abs(nearest) < V::broadcast(__builtin_inff());
     // the sign of what is missing, which raises no exceptions as a float
-    const f64x16 rest = v - widen(nearest);
-    const f32x16 missing = narrow(select(rest == zero<f64x16>(), rest, copysign(f64x16::broadcast(1), rest)));
-    const auto exact = missing == zero<f32x16>();
-    const auto finite = abs(nearest) < f32x16::broadcast(__builtin_inff());
-    // rounded away from zero: one step back
-    const auto too_large = missing < zero<f32x16>();
-    const auto negative = copysign(f32x16::broadcast(1), nearest) < zero<f32x16>();
+    const W rest = v - widen(select(finite, nearest, zero<V>()));
+    const V missing = narrow(select(rest == zero<W>(), rest, copysign(W::broadcast(1), rest)));
+    const auto exact = missing == zero<V>();
+    const auto too_large = missing < zero<V>();
+    const auto negative = copysign(V::broadcast(1), nearest) < zero<V>();
     const auto away = (too_large & (!negative)) | ((!too_large) & negative);
     const U u = to_bits(nearest);
-    const f32x16 truncated = select(away, from_bits(u - U::broadcast(1u)), nearest);
-    const f32x16 odd = from_bits(to_bits(truncated) | U::broadcast(1u));
+    const V truncated = select(away, from_bits(u - U::broadcast(1u)), nearest);
+    const V odd = from_bits(to_bits(truncated) | U::broadcast(1u));
     return select(exact | (!finite), nearest, odd);
+}
+/// Double to float such that rounding once more, to a type of 16 bits, gives what rounding once would have given: the
+/// last bit of what is not exact is odd (Boldo and Melquiond 2008). Where the float is normal, that is set in the double.
+template <class H>
+RESIDUA_LANE_INLINE auto narrow_to_odd(twice<H> v)
+{
+    using W = twice<H>;
+    using U = bits_of<W>;
+    if (!all_normal_as_float(v)) [[unlikely]]
+        return narrow_any_to_odd(v);
+    const U lost = U::broadcast(0x1fffffffu), u = to_bits(v);
+    const U odd = u | ((u & lost) + lost);
+    return narrow(from_bits(odd & U::broadcast(~std::uint64_t{0x1fffffffu})));
 }
 template <class V>
 RESIDUA_LANE_INLINE auto as_float(V v)
 {
-    if constexpr (std::is_same_v<V, f64x16>) {
+    if constexpr (std::is_same_v<scalar<V>, double>) {
         return narrow_to_odd(v);
     } else {
         return v;

@@ -218,37 +218,10 @@ RESIDUA_LANE_INLINE in_both<V> in_both_types(V v)
 {
     return {v, widen(v)};
 }
-/// From memory, which many CPUs convert as they load.
 template <class V>
 RESIDUA_LANE_INLINE in_both<V> load_in_both_types(const float* p)
 {
-    const V v = load<V>(p);
-    if constexpr (requires { decltype(widen(v).lo)::load_widened(p); }) {
-        using D = decltype(widen(v).lo);
-        return {v, {D::load_widened(p), D::load_widened(p + D::size)}};
-    } else {
-        return {v, widen(v)};
-    }
-}
-
-/// Whether a lane is below the limit.
-template <class V>
-RESIDUA_LANE_INLINE bool any_below(V v, double limit)
-{
-    return any(v < V::broadcast(limit));
-}
-template <class H>
-RESIDUA_LANE_INLINE bool any_below(twice<H> v, double limit)
-{
-    return any_below(min(v.lo, v.hi), limit);
-}
-/// narrow(v). Conversions with subnormal results may be slow: of all lanes at once is asked whether there is one (or a
-/// zero), and only then of each.
-template <class W>
-RESIDUA_LANE_INLINE auto narrowed(W v)
-{
-    if (any_below(abs(v), 0x1p-126)) return quickly_narrowed(v);
-    return narrow(v);
+    return {load<V>(p), load<decltype(widen(V{}))>(p)};
 }
 
 }  // namespace RESIDUA_PASS

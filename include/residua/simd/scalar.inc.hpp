@@ -33,6 +33,13 @@ struct reg {
         for (int i = 0; i < size; ++i) r.v[i] = i < n ? p[i] : T{};
         return r;
     }
+    RESIDUA_LANE_INLINE static reg load_widened(const float* p)
+        requires std::is_same_v<T, double>
+    {
+        reg r;
+        for (int i = 0; i < size; ++i) r.v[i] = static_cast<double>(p[i]);
+        return r;
+    }
     RESIDUA_LANE_INLINE void store(T* p) const
     {
         for (int i = 0; i < size; ++i) p[i] = v[i];

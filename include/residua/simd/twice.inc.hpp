@@ -24,6 +24,11 @@ struct twice {
         if (n <= Half::size) return {Half::load(p, n), Half::broadcast(value_type{})};
         return {Half::load(p), Half::load(p + Half::size, n - Half::size)};
     }
+    RESIDUA_LANE_INLINE static twice load_widened(const float* p)
+        requires std::is_same_v<value_type, double>
+    {
+        return {Half::load_widened(p), Half::load_widened(p + Half::size)};
+    }
     RESIDUA_LANE_INLINE static twice load_alternate(const value_type* p)
         requires requires { Half::load_alternate(p); }
     {

@@ -184,6 +184,25 @@ RESIDUA_LANE_INLINE void store_float16_halves(void* p, float32x4_t v)
 }
 #endif
 
+// As many floats as a register holds doubles.
+#if defined(__AVX512F__)
+RESIDUA_LANE_INLINE void load_widened_floats(__m512d& v, const float* p)
+{
+    v = _mm512_cvtps_pd(_mm256_loadu_ps(p));
+}
+#endif
+#if defined(__AVX__)
+RESIDUA_LANE_INLINE void load_widened_floats(__m256d& v, const float* p) { v = _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+#endif
+#if defined(__SSE2__)
+RESIDUA_LANE_INLINE void load_widened_floats(__m128d& v, const float* p)
+{
+    v = _mm_cvtps_pd(_mm_setr_ps(p[0], p[1], 0, 0));
+}
+#elif defined(__aarch64__)
+RESIDUA_LANE_INLINE void load_widened_floats(float64x2_t& v, const float* p) { v = vcvt_f64_f32(vld1_f32(p)); }
+#endif
+
 template <class T>
 struct reg_mask {
     xsimd::batch_bool<T, arch> v;
@@ -209,6 +228,13 @@ struct reg {
         requires requires(raw r) { first_of_pairs(r, r); }
     {
         return {batch(first_of_pairs(static_cast<raw>(load(p).v), static_cast<raw>(load(p + size).v)))};
+    }
+    RESIDUA_LANE_INLINE static reg load_widened(const float* p)
+        requires std::is_same_v<T, double>
+    {
+        raw loaded;
+        load_widened_floats(loaded, p);
+        return {batch(loaded)};
     }
     RESIDUA_LANE_INLINE void store(T* p) const { v.store_unaligned(p); }
     RESIDUA_LANE_INLINE void store(T* p, int n) const
