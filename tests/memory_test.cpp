@@ -152,6 +152,26 @@ TEST(memory_access, F2_operands_between_pages_that_are_not_there)
     });
 }
 
+// What goes past the caches is fetched ahead and stored line by line.
+TEST(memory_access, F2_streamed_outputs_between_pages_that_are_not_there)
+{
+    const auto pages = guards(16384);
+    for_all([&](const operation& op, const form& f) {
+        // around a line, and around the pieces that are streamed
+        for (const std::size_t n : {1U, 15U, 16U, 17U, 33U, 63U, 65U, 255U, 257U, 530U}) {
+            if (n != 17 && n != 530 && !is_alike(op, f)) continue;
+            const auto given = operations::random_contents(op, f, 1, n, n);
+            const auto expected = operations::results(op, f, 1, n, given);
+            for (const bool at_end : {true, false}) {
+                auto places = between_guards(pages, op, given, 1, n, at_end);
+                for (place& p : places) p.stores = residua::store::streaming;
+                f.call(places.data());
+                EXPECT_SAME(gathered(f, places), expected, op, f);
+            }
+        }
+    });
+}
+
 contents of_huge_numbers(const operation& op, const form& f, std::size_t columns)
 {
     contents all;
