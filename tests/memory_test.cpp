@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <latch>
 #include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #if defined(__SSE2__)
@@ -522,6 +524,38 @@ TEST(memory_access, H1_a_row_in_a_batch_is_the_row_alone)
             }
             EXPECT_SAME(of_rows(op, memory), expected, op, f);
         }
+    });
+}
+
+// Rows of different threads share lines, and nothing else.
+TEST(memory_access, H1_rows_shared_among_threads_are_the_rows_alone)
+{
+    constexpr std::size_t workers = 3;
+    const std::size_t count = 100;
+    const std::size_t n = 19;
+    for_all([&](const operation& op, const form& f) {
+        const auto given = operations::random_contents(op, f, count, n, 7);
+        const auto expected = of_rows(op, operations::results(op, f, count, n, given));
+        auto memory = given;
+        std::vector<place> places;
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            places.push_back(operations::packed(op, i, count, n, memory[i].data()));
+        }
+        std::latch start{workers};
+        const auto work = [&](std::size_t worker) {
+            auto sums = given;
+            auto own = places;
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                if (op.operands[i].is_sum()) own[i].data = sums[i].data();
+            }
+            start.arrive_and_wait();
+            for (std::size_t k = worker; k < count; k += workers) f.call(part(op, f, own, k, 1).data());
+        };
+        {
+            std::vector<std::jthread> pool;
+            for (std::size_t worker = 0; worker < workers; ++worker) pool.emplace_back(work, worker);
+        }
+        EXPECT_SAME(of_rows(op, memory), expected, op, f);
     });
 }
 
