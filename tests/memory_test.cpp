@@ -477,6 +477,53 @@ TEST(memory_access, G2_in_place_is_out_of_place)
     });
 }
 
+// --- places in a row ----------------------------------------------------------------------------------------------
+
+/// Whether an element of a result depends on its own column alone.
+bool is_elementwise(const operation& op)
+{
+    const std::string name = op.name;
+    return op.has_columns() && name.find("norm") == name.npos && name.find("softmax") == name.npos
+           && name.find("attn_res") == name.npos;
+}
+
+/// Column j of a row of n, and the inputs that have no columns. (What is written of those is a sum over the row.)
+contents column(const operation& op, const form& f, const contents& all, std::size_t n, std::size_t j)
+{
+    const bool interleaved = std::string(op.name).find("interleaved") != std::string::npos;
+    contents one(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto& o = op.operands[i];
+        if (o.fixed != 0) {
+            one[i] = o.is_written() ? bytes(all[i].size()) : all[i];
+            continue;
+        }
+        for (std::size_t k = 0; k < o.count_for(1) * o.columns; ++k) {
+            const std::size_t at = interleaved ? o.columns * j + k : k * n + j;
+            const auto first = all[i].begin() + static_cast<std::ptrdiff_t>(at * size_of(f.types[i]));
+            one[i].insert(one[i].end(), first, first + static_cast<std::ptrdiff_t>(size_of(f.types[i])));
+        }
+    }
+    return one;
+}
+
+// pytorch/pytorch#197018, numpy/numpy#23523: the body of the loop and its tail differ.
+TEST(memory_access, H2_an_element_is_the_same_wherever_it_lies)
+{
+    for_all([&](const operation& op, const form& f) {
+        if (!is_elementwise(op)) return;
+        for (const std::size_t n : {15U, 37U, 600U}) {
+            if (n != 37 && !is_alike(op, f)) continue;
+            const auto given = operations::random_contents(op, f, 1, n, 11);
+            const auto all = operations::results(op, f, 1, n, given);
+            for (std::size_t j = 0; j < n; j += n == 600 ? 7 : 1) {
+                const auto alone = operations::results(op, f, 1, 1, column(op, f, given, n, j));
+                EXPECT_SAME(column(op, f, all, n, j), column(op, f, alone, 1, 0), op, f);
+            }
+        }
+    });
+}
+
 // --- batches ------------------------------------------------------------------------------------------------------
 
 /// Rows `first` to `first + some` of every operand.
