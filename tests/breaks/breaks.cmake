@@ -176,6 +176,14 @@ residua_break("the second output of a block is not written back" kernels/walks.i
 residua_break("two of four vectors are lost" kernels/walks.inc.hpp
     [==[return first + second;]==] [==[return second;]==]
     "kernels_test norms_test")
+residua_break("the blocks of a sum are in memory of all threads" kernels/walks.inc.hpp
+    [==[    block_buffer<T> buffers[In];
+    const T* pointers[In];
+    for (; j < n; j += block<T>) {]==]
+    [==[    static block_buffer<T> buffers[In];
+    const T* pointers[In];
+    for (; j < n; j += block<T>) {]==]
+    "operations_test")
 residua_break("a sum forgets its blocks but the last" kernels/walks.inc.hpp
     [==[total = total + terms_of_groups<T>(op, m - rest, pointers,]==]
     [==[total = terms_of_groups<T>(op, m - rest, pointers,]==]
@@ -204,6 +212,10 @@ residua_break("what lies behind the last line is not streamed" kernels/walks.inc
 residua_break("the second output of a streamed piece is lost" kernels/walks.inc.hpp
     [==[if (streams[i]) stream_bytes(bytes_at(y[i].self)]==]
     [==[if (streams[i] && i == 0) stream_bytes(bytes_at(y[i].self)]==]
+    "operations_test")
+residua_break("a row that is streamed is fetched ahead by loads" kernels/walks.inc.hpp
+    [==[__builtin_prefetch(from + j, 0, 2);]==]
+    [==[static_cast<void>(*static_cast<const volatile unsigned char*>(from + j));]==]
     "operations_test")
 residua_break("an output for the caches is streamed" kernels/arguments.hpp
     [==[if (r.stores == store::streaming) return true;]==] [==[if (r.stores != store::automatic) return true;]==]
