@@ -9,7 +9,7 @@ packages=(
     libcli11-dev libfmt-dev nlohmann-json3-dev libboost-dev libmpfr-dev
     gnuplot-nox
 )
-ci_packages=(ccache clang libclang-rt-dev clang-format-19 doxygen g++-aarch64-linux-gnu qemu-user)
+ci_packages=(ccache clang libclang-rt-dev clang-format-19 doxygen g++-aarch64-linux-gnu qemu-user valgrind)
 bench_packages=(libeigen3-dev libsleef-dev libdnnl-dev)
 matrix_packages=(g++-12 g++-12-aarch64-linux-gnu clang-14 clang-19 qemu-user)
 
@@ -21,7 +21,7 @@ Installs the Debian packages that residua's examples, tests and benchmarks need.
 left alone; when nothing is missing nothing is done and no network is used.
 
   --ci      also what the whole check (.ci/run) needs: Clang and its sanitizers, clang-format, Doxygen, ccache,
-            a compiler and an emulator for AArch64
+            a compiler for AArch64, emulators, valgrind
   --bench   also the libraries that the benchmarks compare with
   --matrix  also the compilers and the emulator that the preset `matrix` asks for
   --help    this text
