@@ -1,7 +1,10 @@
-# Writes PAGE: TEMPLATE with the text of TABLE, or with a line that says that there is none.
+# Writes PAGE: TEMPLATE with the text of the first file of the list TABLE that is there, or with a line that says that none is.
 cmake_minimum_required(VERSION 3.25)
 set(table "(Not run on this machine.)")
-if(EXISTS ${TABLE})
-    file(READ ${TABLE} table)
-endif()
+foreach(file IN LISTS TABLE)
+    if(EXISTS ${file})
+        file(READ ${file} table)
+        break()
+    endif()
+endforeach()
 configure_file(${TEMPLATE} ${PAGE} @ONLY)

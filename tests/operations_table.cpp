@@ -200,7 +200,9 @@ bool write(std::ostream& out, const operations& all)
 {
     bool complete = true;
     out << "# The operations\n\n"
-           "Made from what the tests have shown, by tests/operations_table.cpp.\n\n"
+           "Made from what the tests have shown, by tests/operations_table.cpp:\n\n"
+           "    cmake --workflow --preset test\n"
+           "    cmake --build --preset test --target docs\n\n"
            "- *strided*: rows with gaps, each operand with a stride of its own.\n"
            "- *in place*: where an output may be exactly an input; which, the header says.\n"
            "- *bound*: of the error, and the largest that the tests have seen. \"ulp\" without more is the unit in "

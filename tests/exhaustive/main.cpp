@@ -1,6 +1,6 @@
 // exhaustive: the error of every function of one element, and of every gated activation, over all floats; of functions
 // over all numbers of 16 bits, and over doubles; of the norms over lengths, distributions and magnitudes. Prints the worst
-// input of each, and a page for the documentation.
+// input of each, and a table for the documentation.
 //
 // The reference is the C library's double (reference.hpp). Every float is an input; where there is a second operand (up)
 // each input has another one, whose bits follow from those of the first.
@@ -112,31 +112,10 @@ struct row_of_table {
     double worst, bound;
 };
 
-std::string page(const std::vector<row_of_table>& rows, const plan& p)
+std::string table(const std::vector<row_of_table>& rows, const plan& p)
 {
-    std::string text =
-        "# Accuracy\n\n"
-        "How far results are from the exact value, in units of the last place of that value (below the normal "
-        "numbers,\n"
-        "of the smallest): the largest error found, and the bound that the headers state. Made by\n"
-        "tests/exhaustive, with the best instruction set of the machine; that every other gives the same bits is "
-        "shown\n"
-        "by the hashes.\n\n"
-        "- Of float, inputs are floats by their bits, NaN and infinities included. The reference is the C "
-        "library's\n"
-        "  double, which is right to 2^-50. A second operand (up, or dy of a gradient) has other bits for every "
-        "input:\n"
-        "  mostly near one, one in eight of any size.\n"
-        "- Of 16 bits, inputs are all numbers; results are correctly rounded except within 2^-18 of a tie.\n"
-        "- Of double, the reference is MPFR with 60 digits, at random numbers of every region and in every "
-        "binade.\n"
-        "- Of rms_norm, rows of six distributions and all magnitudes, for lengths to 2^20; layer_norm likewise,\n"
-        "  in units of the bound that its header states.\n\n";
-    text += p.stride == 1 ? "Here every float was an input.\n\n"
-                          : fmt::format(
-                                "Here every {}th float was an input. The complete run is\n\n"
-                                "    cmake --workflow --preset exhaustive\n\n",
-                                p.stride);
+    std::string text = fmt::format("Here every {} was an input.\n\n",
+                                   p.stride == 1 ? "float" : fmt::format("{}th float", p.stride));
     text += "| operation | inputs | worst error, ulp | at | bound, ulp |\n|---|---|---|---|---|\n";
     for (const auto& r : rows) {
         text += fmt::format("| {} | {} | {:.4f} | {} | {:.4g} |\n", r.operation, r.inputs, r.worst, r.at, r.bound);
@@ -194,7 +173,7 @@ int run(const plan& p, const std::string& output, const std::vector<std::string>
     }
     if (!output.empty()) {
         std::ofstream file{output};
-        file << page(rows, p);
+        file << table(rows, p);
         file.close();
         if (!file) {
             fmt::print(stderr, "exhaustive: cannot write {}\n", output);
