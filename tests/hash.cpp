@@ -80,7 +80,13 @@ void add_line(const char* operation, const char* inputs, const hasher& h)
     report.push_back(std::string{operation} + ' ' + inputs + ' ' + hash);
 }
 template <class T>
-constexpr const char* name_of = sizeof(T) == 4 ? "float" : "double";
+constexpr const char* name_of = std::is_same_v<T, residua::bfloat16>  ? "bfloat16"
+                                : std::is_same_v<T, residua::float16> ? "float16"
+                                : sizeof(T) == 4                      ? "float"
+                                                                      : "double";
+/// What kernels compute with.
+template <class T>
+using wide_type = std::conditional_t<std::is_same_v<T, double>, double, float>;
 template <class T>
 void add_line(const char* operation, const hasher& h)
 {
@@ -144,6 +150,7 @@ struct operands {
     rows<T> dw;
     T eps;
     T result;
+    std::vector<T> more;  // what has another shape than out
 };
 
 template <class T>
@@ -187,16 +194,30 @@ void hash_each(const std::vector<sample<T>>& samples, const char* inputs, const 
                       {s.w.data(), 1, s.columns},
                       {dw.data(), 1, s.columns},
                       s.eps,
+                      {},
                       {}};
         call(o);
         h.add(out);
         h.add(dw);
         h.add(o.result);
+        h.add(o.more);
     }
     add_line(name, inputs, h);
 }
 
 // --- operations ------------------------------------------------------------------------------------------------
+
+/// The gated activations, with the options that they need.
+#define RESIDUA_HASH_FORMS(X)                   \
+    X(swiglu)                                   \
+    X(geglu)                                    \
+    X(geglu_tanh)                               \
+    X(reglu)                                    \
+    X(clamped_swiglu, .limit = number(10))      \
+    X(swiglu_clamped_after, .limit = number(7)) \
+    X(gpt_oss_swiglu)                           \
+    X(situ_glu)                                 \
+    X(sigmoid_gate)
 
 /// What works element by element, and in every type.
 template <class T>
@@ -204,7 +225,7 @@ void hash_elementwise(const std::vector<sample<T>>& samples, const char* inputs)
 {
     const auto each = [&](const char* name, operation<T> call) { hash_each(samples, inputs, name, call); };
     using O = operands<T>;
-    using number = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    using number = wide_type<T>;
 
     each("exp", [](O& o) { api::exp(o.out, o.a); });
     each("log", [](O& o) { api::log(o.out, o.a); });
@@ -240,6 +261,48 @@ void hash_elementwise(const std::vector<sample<T>>& samples, const char* inputs)
     each("silu, precise", [](O& o) { api::silu(o.out, o.a, {.accuracy = precise}); });
     each("swiglu, precise", [](O& o) { api::swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
     each("gpt_oss_swiglu, precise", [](O& o) { api::gpt_oss_swiglu(o.out, o.a, o.b, {.accuracy = precise}); });
+    each("clamped_swiglu, precise",
+         [](O& o) { api::clamped_swiglu(o.out, o.a, o.b, {.limit = number(10), .accuracy = precise}); });
+    each("swiglu_clamped_after, precise",
+         [](O& o) { api::swiglu_clamped_after(o.out, o.a, o.b, {.limit = number(7), .accuracy = precise}); });
+    each("sigmoid_gate, precise", [](O& o) { api::sigmoid_gate(o.out, o.a, o.b, {.accuracy = precise}); });
+    constexpr auto before_product = residua::activation_rounding::before_product;
+#define RESIDUA_HASH_FORM(name, ...) \
+    each(#name ", before_product",   \
+         [](O& o) { api::name(o.out, o.a, o.b, {__VA_ARGS__ __VA_OPT__(, ).rounding = before_product}); });
+    RESIDUA_HASH_FORMS(RESIDUA_HASH_FORM)
+#undef RESIDUA_HASH_FORM
+}
+
+/// Two operands in the place of one: gate and up in each of its rows.
+template <class T>
+auto packed(rows<T> r, bool in_turn)
+{
+    r.columns -= r.columns % 2;
+    return in_turn ? api::interleaved(r) : api::halves(r);
+}
+
+/// The result, the gradient along it, and the derivative along that, of both ways to pack.
+template <class T>
+void hash_packed(const std::vector<sample<T>>& samples, const char* inputs)
+{
+    using O = operands<T>;
+    using number = wide_type<T>;
+#define RESIDUA_HASH_FORM(name, ...)                                                          \
+    hash_each<T>(samples, inputs, #name ", packed", [](O& o) {                                \
+        const std::size_t n = o.a.columns / 2;                                                \
+        o.more.resize(4 * o.a.count * n);                                                     \
+        const rows<T> all{o.more.data(), 4 * o.a.count, n};                                   \
+        for (const bool in_turn : {false, true}) {                                            \
+            const rows<T> y = all.part(in_turn ? o.a.count : 0, o.a.count);                   \
+            const rows<T> ty = all.part((in_turn ? 3 : 2) * o.a.count, o.a.count);            \
+            api::name(y, packed(o.a, in_turn), {__VA_ARGS__});                                \
+            api::name##_vjp(packed(o.out, in_turn), packed(o.a, in_turn), y, {__VA_ARGS__});  \
+            api::name##_jvp(ty, packed(o.b, in_turn), packed(o.out, in_turn), {__VA_ARGS__}); \
+        }                                                                                     \
+    });
+    RESIDUA_HASH_FORMS(RESIDUA_HASH_FORM)
+#undef RESIDUA_HASH_FORM
 }
 
 /// The same for every stride-th bit pattern of T, NaN included; the second operand is random.
@@ -248,7 +311,7 @@ void hash_patterns(const char* inputs, std::uint64_t stride)
 {
     using bits = std::conditional_t<sizeof(T) == 2, std::uint16_t,
                                     std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
-    using random_type = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    using random_type = wide_type<T>;
     const std::uint64_t count = static_cast<bits>(~bits{0}) / stride + 1;
     sample<T> all{count, 1, count, std::vector<T>(count), std::vector<T>(count), {}, false, {}};
     random_bits random{20151214};
@@ -256,7 +319,9 @@ void hash_patterns(const char* inputs, std::uint64_t stride)
         all.a[i] = std::bit_cast<T>(static_cast<bits>(i * stride));
         all.b[i] = static_cast<T>(element<random_type>(kind::moderate, i, random));
     }
-    hash_elementwise<T>({std::move(all)}, inputs);
+    const std::vector<sample<T>> samples{std::move(all)};
+    hash_elementwise<T>(samples, inputs);
+    if constexpr (std::is_same_v<T, residua::bfloat16>) hash_packed<T>(samples, inputs);
 }
 
 template <class T>
@@ -299,24 +364,27 @@ void hash_rows()
          [](O& o) { api::rms_norm_vjp(o.out, o.dw, o.a, api::no_weight, o.b, {.eps = o.eps}); });
     each("rms", [](O& o) { o.result = api::rms(o.a); });
     // the gradient, and the derivative along it
-#define RESIDUA_HASH_GATED(name, ...)                                               \
-    each(#name "_vjp", [](O& o) {                                                   \
-        std::vector<T> dup(o.out.count* o.out.columns);                             \
-        const rows<T> second{dup.data(), o.out.count, o.out.columns};               \
-        api::name##_vjp(o.out, second, o.a, o.b, o.b __VA_OPT__(, ) __VA_ARGS__);   \
-        api::name##_jvp(o.out, o.a, o.b, second, o.out __VA_OPT__(, ) __VA_ARGS__); \
-    })
-    RESIDUA_HASH_GATED(swiglu);
-    RESIDUA_HASH_GATED(geglu);
-    RESIDUA_HASH_GATED(geglu_tanh);
-    RESIDUA_HASH_GATED(reglu);
-    RESIDUA_HASH_GATED(clamped_swiglu, {.limit = T(10)});
-    RESIDUA_HASH_GATED(swiglu_clamped_after, {.limit = T(7)});
-    RESIDUA_HASH_GATED(gpt_oss_swiglu);
-    RESIDUA_HASH_GATED(situ_glu);
-    RESIDUA_HASH_GATED(sigmoid_gate);
-#undef RESIDUA_HASH_GATED
+    using number = T;
+#define RESIDUA_HASH_FORM(name, ...)                                    \
+    each(#name "_vjp", [](O& o) {                                       \
+        std::vector<T> dup(o.out.count* o.out.columns);                 \
+        const rows<T> second{dup.data(), o.out.count, o.out.columns};   \
+        api::name##_vjp(o.out, second, o.a, o.b, o.b, {__VA_ARGS__});   \
+        api::name##_jvp(o.out, o.a, o.b, second, o.out, {__VA_ARGS__}); \
+    });
+    RESIDUA_HASH_FORMS(RESIDUA_HASH_FORM)
+#undef RESIDUA_HASH_FORM
     each("dot", [](O& o) { o.result = api::dot(o.a, o.b); });
+    hash_packed<T>(samples, name_of<T>);
+}
+
+/// The same numbers, rounded to a type.
+template <class T, class From>
+std::vector<T> in_type(const std::vector<From>& x)
+{
+    std::vector<T> all;
+    for (const From e : x) all.push_back(static_cast<T>(e));
+    return all;
 }
 
 /// Operations on several residual streams: with numbers of every kind, so many streams, and rows so long.
@@ -329,13 +397,17 @@ struct stream_sample {
     stream_sample(kind k, std::size_t s, std::size_t n, random_bits& random)
         : streams{s},
           columns{n},
-          x{elements<T>(k, tokens * s * n, random)},
-          f{elements<T>(k, tokens * n, random)},
-          dy{elements<T>(kind::moderate, tokens * s * n, random)},
-          numbers{elements<T>(k == kind::special ? k : kind::moderate, tokens * s * (2 + s), random)},
-          matrix{elements<T>(kind::moderate, tokens * s * s, random)},
-          gates{elements<T>(kind::moderate, tokens * s, random)}
+          x{stored(k, tokens * s * n, random)},
+          f{stored(k, tokens * n, random)},
+          dy{stored(kind::moderate, tokens * s * n, random)},
+          numbers{stored(k == kind::special ? k : kind::moderate, tokens * s * (2 + s), random)},
+          matrix{stored(kind::moderate, tokens * s * s, random)},
+          gates{stored(kind::moderate, tokens * s, random)}
     {
+    }
+    static std::vector<T> stored(kind k, std::size_t n, random_bits& random)
+    {
+        return in_type<T>(elements<wide_type<T>>(k, n, random));
     }
     /// All of it as rows, so many for each token.
     static rows<const T> of(const std::vector<T>& v, std::size_t per_token)
@@ -379,7 +451,7 @@ template <class T>
 void hash_mhc(hasher& h, const stream_sample<T>& in)
 {
     const std::size_t numbers = in.numbers.size() / in.tokens;
-    const std::vector<T> a{T(0.5), T(1), T(2)};
+    const std::vector<T> a{T(0.5F), T(1.0F), T(2.0F)};
     const std::vector<T> b(in.numbers.begin(), in.numbers.begin() + static_cast<std::ptrdiff_t>(numbers));
     std::vector<T> pre(in.gates.size()), post(pre), comb(in.matrix.size()), dm(in.numbers.size()), da(3),
         db(numbers);
@@ -438,10 +510,51 @@ void hash_attn_res(hasher& h, const stream_sample<T>& in)
     h.add(out);
 }
 
+/// What the others leave out: derivatives of mHC's streams, coefficients that all tokens share, a gradient that is added up.
+template <class T>
+void hash_more_streams(hasher& h, const stream_sample<T>& in)
+{
+    const std::size_t s = in.streams;
+    const auto shared = in.of(in.matrix, 1).row(0);
+    std::vector<T> y(in.x.size()), read(in.f.size()), dg(in.gates.size());
+    std::vector<T> dc(in.matrix.begin(), in.matrix.begin() + static_cast<std::ptrdiff_t>(s * s));
+    api::mhc_read_vjp(in.of(y, s), in.of(dg, 1), in.of(in.x, s), in.of(in.gates, 1), in.of(in.f, 1));
+    h.add(y);
+    h.add(dg);
+    api::mhc_read_jvp(in.of(read, 1), in.of(in.x, s), in.of(in.gates, 1), in.of(in.dy, s), in.of(dg, 1));
+    h.add(read);
+    api::mhc_write_jvp(in.of(y, s), in.of(in.x, s), in.of(in.f, 1), in.of(in.gates, 1), in.of(in.matrix, 1),
+                       in.of(in.dy, s), in.of(read, 1), in.of(dg, 1), in.of(in.matrix, 1));
+    h.add(y);
+    api::mhc_write(in.of(y, s), in.of(in.x, s), in.of(in.f, 1), in.of(in.gates, 1).row(0), shared);
+    h.add(y);
+    api::mix_streams_vjp(in.of(y, s), dc, shared, in.of(in.x, s), in.of(in.dy, s),
+                         {.dc = residua::weight_gradient::accumulate});
+    h.add(y);
+    h.add(dc);
+}
+/// The other gradients that are added up.
+template <class T>
+void hash_more_coefficients(hasher& h, const stream_sample<T>& in)
+{
+    constexpr auto accumulate = residua::weight_gradient::accumulate;
+    const std::size_t s = in.streams;
+    std::vector<T> a{T(0.5F), T(1.0F), T(2.0F)}, b(in.of(in.numbers, 1).columns, T(0.25F)), dm(in.numbers.size());
+    auto da = a, db = b;
+    api::mhc_coefficients_vjp(in.of(dm, 1), da, db, in.of(in.numbers, 1), a, b, in.of(in.gates, 1),
+                              in.of(in.gates, 1), in.of(in.matrix, 1), {.eps = 1e-6, .da_db = accumulate});
+    const auto q = in.of(in.f, 1).row(0);
+    const auto p = in.of(in.gates, 1).row(0);
+    std::vector<T> dk(in.x.size()), dq(q.data, q.data + q.columns);
+    api::attn_res_vjp(in.of(dk, s).part(0, s), dq, in.of(in.x, s).part(0, s), q, p, in.of(in.dy, s).row(0),
+                      {.eps = 1e-6, .dq = accumulate});
+    for (const auto* const v : {&dm, &da, &db, &dk, &dq}) h.add(*v);
+}
+
 template <class T>
 void hash_streams()
 {
-    hasher mixing, mhc, gated, attention;
+    hasher mixing, mhc, gated, attention, more;
     random_bits random{20151213};
     for (const std::size_t s : {1U, 2U, 4U, 7U, 16U}) {
         for (const std::size_t n : {1U, 7U, 33U, 600U}) {
@@ -451,6 +564,8 @@ void hash_streams()
                 if (n == 7) hash_mhc(mhc, in);
                 hash_gated_residual(gated, in);
                 hash_attn_res(attention, in);
+                hash_more_streams(more, in);
+                if (n == 7) hash_more_coefficients(more, in);
             }
         }
     }
@@ -458,86 +573,95 @@ void hash_streams()
     add_line<T>("mhc_coefficients", mhc);
     add_line<T>("gated_residual", gated);
     add_line<T>("attn_res", attention);
+    add_line<T>("mhc_streams_and_accumulated", more);
 }
 
 /// What the norms are called with: elements of S, all numbers of a sample.
 template <class S>
 struct norm_operands {
-    using T = std::conditional_t<std::is_same_v<S, double>, double, float>;
+    using T = wide_type<S>;
     std::size_t count, columns, stride;
     std::vector<S> a, b, w, y, z;  // z begins as b
     std::vector<T> dw, db;
+    std::vector<double> more;  // what has another shape or type
     T eps;
+    int how;  // which of an operation's options
+    rows<S> out, second;
+    rows<const S> x, v;
 
     template <class From>
-    explicit norm_operands(const sample<From>& s)
+    norm_operands(const sample<From>& s, int which)
         : count{s.count},
           columns{s.columns},
           stride{s.stride},
-          a(of(s.a)),
-          b(of(s.b)),
-          w(of(s.w)),
+          a(in_type<S>(s.a)),
+          b(in_type<S>(s.b)),
+          w(in_type<S>(s.w)),
           y(a.size(), static_cast<S>(-7.0F)),
           z{b},
           dw(s.w.begin(), s.w.end()),
           db{dw},
-          eps{s.eps}
+          more{},
+          eps{s.eps},
+          how{which},
+          out{view(y)},
+          second{view(z)},
+          x{view(a)},
+          v{view(b)}
     {
     }
-    template <class From>
-    static std::vector<S> of(const std::vector<From>& x)
+    rows<S> view(std::vector<S>& of) const
     {
-        std::vector<S> all;
-        for (const From e : x) all.push_back(static_cast<S>(e));
-        return all;
+        return {of.data(), count, columns, static_cast<std::ptrdiff_t>(stride)};
     }
-    rows<S> view(std::vector<S>& x) const
-    {
-        return {x.data(), count, columns, static_cast<std::ptrdiff_t>(stride)};
-    }
-    rows<S> out() { return view(y); }
-    rows<S> second() { return view(z); }
-    rows<const S> x() { return view(a); }
-    rows<const S> v() { return view(b); }
+    residua::norm_gate gate() const { return static_cast<residua::norm_gate>(how % 2); }
+    residua::gate_order order() const { return static_cast<residua::gate_order>(how / 2); }
 };
 
-template <class T, class S>
+template <class S>
+void hash_norm(const std::vector<sample<wide_type<S>>>& samples, std::string name, void (*call)(norm_operands<S>&),
+               int how = 0)
+{
+    hasher h;
+    for (const auto& s : samples) {
+        norm_operands<S> o{s, how};
+        call(o);
+        h.add(o.y);
+        h.add(o.z);
+        h.add(o.dw);
+        h.add(o.db);
+        h.add(o.more);
+    }
+    if (sizeof(S) == 2) name += std::is_same_v<S, residua::float16> ? "_of_float16" : "_of_16_bits";
+    add_line<wide_type<S>>(name.c_str(), h);
+}
+
+template <class S>
 void hash_norms()
 {
+    using T = wide_type<S>;
+    using O = norm_operands<S>;
     const auto samples = make_samples<T>();
-    const auto each = [&](std::string name, auto call) {
-        hasher h;
-        for (const auto& s : samples) {
-            norm_operands<S> o{s};
-            call(o);
-            for (const auto* x : {&o.y, &o.z}) {
-                for (const S e : *x) h.add(static_cast<T>(e));
-            }
-            h.add(o.dw);
-            h.add(o.db);
-        }
-        if (sizeof(S) == 2) name += "_of_16_bits";
-        add_line<T>(name.c_str(), h);
+    const auto each = [&](const std::string& name, void (*call)(O&), int how = 0) {
+        hash_norm<S>(samples, name, call, how);
     };
     using api::zero_centered;
-    each("rms_norm_before_weight", [](auto& o) {
-        api::rms_norm(o.out(), o.x(), o.w, {.eps = o.eps, .rounding = residua::norm_rounding::before_weight});
+    each("rms_norm_before_weight", [](O& o) {
+        api::rms_norm(o.out, o.x, o.w, {.eps = o.eps, .rounding = residua::norm_rounding::before_weight});
     });
-    each("rms_norm_jvp",
-         [](auto& o) { api::rms_norm_jvp(o.out(), o.x(), zero_centered(o.w), o.v(), {.eps = o.eps}); });
-    each("rms_norm_jvp_along_weight", [](auto& o) {
-        api::rms_norm_jvp(o.out(), o.x(), zero_centered(o.w), o.v(), o.v().row(0), {.eps = o.eps});
-    });
-    each("split_rms_norm", [](auto& o) {
-        const residua::square_sum parts[] = {api::sum_of_squares(o.x().row(0)), api::sum_of_squares(o.v().row(0)),
+    each("rms_norm_jvp", [](O& o) { api::rms_norm_jvp(o.out, o.x, zero_centered(o.w), o.v, {.eps = o.eps}); });
+    each("rms_norm_jvp_along_weight",
+         [](O& o) { api::rms_norm_jvp(o.out, o.x, zero_centered(o.w), o.v, o.v.row(0), {.eps = o.eps}); });
+    each("split_rms_norm", [](O& o) {
+        const residua::square_sum parts[] = {api::sum_of_squares(o.x.row(0)), api::sum_of_squares(o.v.row(0)),
                                              api::sum_of_squares(o.w)};
         const auto all = api::combine(parts);
-        api::rms_norm_apply(o.out().row(0), o.x().row(0), o.w, all, 3 * o.columns, {.eps = o.eps});
-        o.db[0] = static_cast<typename std::remove_reference_t<decltype(o)>::T>(all.exponent);
+        api::rms_norm_apply(o.out.row(0), o.x.row(0), o.w, all, 3 * o.columns, {.eps = o.eps});
+        o.db[0] = static_cast<T>(all.exponent);
     });
-    each("split_rms_norm_vjp", [](auto& o) {
-        const auto x = o.x().row(0);
-        const auto dy = o.v().row(0);
+    each("split_rms_norm_vjp", [](O& o) {
+        const auto x = o.x.row(0);
+        const auto dy = o.v.row(0);
         const residua::square_sum squares[] = {api::sum_of_squares(x), api::sum_of_squares(o.w)};
         const auto all = api::combine(squares);
         const std::size_t n = 2 * o.columns;
@@ -545,76 +669,221 @@ void hash_norms()
             api::rms_norm_vjp_sum(x, o.w, dy, all, n, {.eps = o.eps}),
             api::rms_norm_vjp_sum(o.w, zero_centered(o.w), x, all, n, {.eps = o.eps})};
         const auto sum = api::combine(products);
-        api::rms_norm_apply_vjp(o.out().row(0), o.dw, x, o.w, dy, all, sum, n, {.eps = o.eps});
-        api::rms_norm_apply_vjp(o.second().row(0), o.w, zero_centered(o.w), x, all, sum, n, {.eps = o.eps});
-        o.db[0] = static_cast<typename std::remove_reference_t<decltype(o)>::T>(sum.value);
+        api::rms_norm_apply_vjp(o.out.row(0), o.dw, x, o.w, dy, all, sum, n, {.eps = o.eps});
+        api::rms_norm_apply_vjp(o.second.row(0), o.w, zero_centered(o.w), x, all, sum, n, {.eps = o.eps});
+        o.db[0] = static_cast<T>(sum.value);
     });
-    each("split_rms_norm_jvp", [](auto& o) {
-        const auto x = o.x().row(0);
-        const auto tx = o.v().row(0);
+    each("split_rms_norm_jvp", [](O& o) {
+        const auto x = o.x.row(0);
+        const auto tx = o.v.row(0);
         const auto all = api::sum_of_squares(x);
         const auto sum = api::rms_norm_jvp_sum(x, tx, all, o.columns, {.eps = o.eps});
-        api::rms_norm_apply_jvp(o.out().row(0), x, o.w, tx, all, sum, o.columns, {.eps = o.eps});
+        api::rms_norm_apply_jvp(o.out.row(0), x, o.w, tx, all, sum, o.columns, {.eps = o.eps});
     });
-    each("split_rms_norm_jvp_along_weight", [](auto& o) {
-        const auto x = o.x().row(0);
-        const auto tx = o.v().row(0);
+    each("split_rms_norm_jvp_along_weight", [](O& o) {
+        const auto x = o.x.row(0);
+        const auto tx = o.v.row(0);
         const auto all = api::sum_of_squares(x);
         const auto sum = api::rms_norm_jvp_sum(x, tx, all, o.columns, {.eps = o.eps});
-        api::rms_norm_apply_jvp(o.out().row(0), x, o.w, tx, x, all, sum, o.columns, {.eps = o.eps});
+        api::rms_norm_apply_jvp(o.out.row(0), x, o.w, tx, x, all, sum, o.columns, {.eps = o.eps});
     });
     for (const auto which : {residua::norm_of::stored, residua::norm_of::exact}) {
-        each(which == residua::norm_of::stored ? "add_rms_norm" : "add_rms_norm_of_exact", [which](auto& o) {
-            api::add_rms_norm(o.out(), o.second(), o.x(), o.w, {.eps = o.eps, .scale = 0.75, .norm_of = which});
-        });
+        each(
+            which == residua::norm_of::stored ? "add_rms_norm" : "add_rms_norm_of_exact",
+            [](O& o) {
+                api::add_rms_norm(o.out, o.second, o.x, o.w,
+                                  {.eps = o.eps, .scale = 0.75, .norm_of = static_cast<residua::norm_of>(o.how)});
+            },
+            static_cast<int>(which));
     }
-    each("add_rms_norm_vjp", [](auto& o) {
-        api::add_rms_norm_vjp(o.out(), o.second(), o.dw, o.x(), o.w, o.x(), o.v(), {.eps = o.eps, .scale = 0.75});
+    each("add_rms_norm_vjp", [](O& o) {
+        api::add_rms_norm_vjp(o.out, o.second, o.dw, o.x, o.w, o.x, o.v, {.eps = o.eps, .scale = 0.75});
     });
-    each("add_rms_norm_jvp", [](auto& o) {
-        api::add_rms_norm_jvp(o.out(), o.second(), o.x(), o.w, o.v(), {.eps = o.eps, .scale = 0.75});
-    });
-    each("add_rms_norm_jvp_along_weight", [](auto& o) {
-        api::add_rms_norm_jvp(o.out(), o.second(), o.x(), o.w, o.v(), o.x().row(0), {.eps = o.eps, .scale = 0.75});
+    each("add_rms_norm_jvp",
+         [](O& o) { api::add_rms_norm_jvp(o.out, o.second, o.x, o.w, o.v, {.eps = o.eps, .scale = 0.75}); });
+    each("add_rms_norm_jvp_along_weight", [](O& o) {
+        api::add_rms_norm_jvp(o.out, o.second, o.x, o.w, o.v, o.x.row(0), {.eps = o.eps, .scale = 0.75});
     });
     for (int how = 0; how < 4; ++how) {
-        const auto gate = how % 2 == 0 ? residua::norm_gate::silu : residua::norm_gate::sigmoid;
-        const auto order = how < 2 ? residua::gate_order::norm_first : residua::gate_order::gate_first;
         const std::string name = how % 2 == 0 ? "silu" : "sigmoid";
         const std::string first = how < 2 ? "_norm_first" : "_gate_first";
-        each("gated_rms_norm_" + name + first, [gate, order](auto& o) {
-            api::gated_rms_norm(o.out(), o.x(), o.v(), o.w, {.eps = o.eps, .gate = gate, .order = order});
-        });
-        each("gated_rms_norm_" + name + first + "_before_weight", [gate, order](auto& o) {
-            api::gated_rms_norm(
-                o.out(), o.x(), o.v(), o.w,
-                {.eps = o.eps, .gate = gate, .order = order, .rounding = residua::norm_rounding::before_weight});
-        });
-        each("gated_rms_norm_" + name + first + "_vjp", [gate, order](auto& o) {
-            api::gated_rms_norm_vjp(o.out(), o.second(), o.dw, o.x(), o.v(), o.w, o.v(),
-                                    {.eps = o.eps, .gate = gate, .order = order});
-        });
-        each("gated_rms_norm_" + name + first + "_jvp", [gate, order](auto& o) {
-            api::gated_rms_norm_jvp(o.out(), o.x(), o.v(), o.w, o.v(), o.x(),
-                                    {.eps = o.eps, .gate = gate, .order = order});
-        });
-        each("gated_rms_norm_" + name + first + "_jvp_along_weight", [gate, order](auto& o) {
-            api::gated_rms_norm_jvp(o.out(), o.x(), o.v(), o.w, o.v(), o.x(), o.v().row(0),
-                                    {.eps = o.eps, .gate = gate, .order = order});
-        });
+        each(
+            "gated_rms_norm_" + name + first,
+            [](O& o) {
+                api::gated_rms_norm(o.out, o.x, o.v, o.w, {.eps = o.eps, .gate = o.gate(), .order = o.order()});
+            },
+            how);
+        each(
+            "gated_rms_norm_" + name + first + "_before_weight",
+            [](O& o) {
+                api::gated_rms_norm(o.out, o.x, o.v, o.w,
+                                    {.eps = o.eps,
+                                     .gate = o.gate(),
+                                     .order = o.order(),
+                                     .rounding = residua::norm_rounding::before_weight});
+            },
+            how);
+        each(
+            "gated_rms_norm_" + name + first + "_vjp",
+            [](O& o) {
+                api::gated_rms_norm_vjp(o.out, o.second, o.dw, o.x, o.v, o.w, o.v,
+                                        {.eps = o.eps, .gate = o.gate(), .order = o.order()});
+            },
+            how);
+        each(
+            "gated_rms_norm_" + name + first + "_jvp",
+            [](O& o) {
+                api::gated_rms_norm_jvp(o.out, o.x, o.v, o.w, o.v, o.x,
+                                        {.eps = o.eps, .gate = o.gate(), .order = o.order()});
+            },
+            how);
+        each(
+            "gated_rms_norm_" + name + first + "_jvp_along_weight",
+            [](O& o) {
+                api::gated_rms_norm_jvp(o.out, o.x, o.v, o.w, o.v, o.x, o.v.row(0),
+                                        {.eps = o.eps, .gate = o.gate(), .order = o.order()});
+            },
+            how);
     }
-    each("layer_norm", [](auto& o) { api::layer_norm(o.out(), o.x(), o.w, o.w, {.eps = o.eps}); });
+    each("layer_norm", [](O& o) { api::layer_norm(o.out, o.x, o.w, o.w, {.eps = o.eps}); });
     each("layer_norm_without_weight_and_bias",
-         [](auto& o) { api::layer_norm(o.out(), o.x(), api::no_weight, api::no_bias, {.eps = o.eps}); });
-    each("layer_norm_vjp", [](auto& o) {
-        api::layer_norm_vjp(o.out(), o.dw, o.db, o.x(), zero_centered(o.w), o.v(), {.eps = o.eps});
-    });
-    each("layer_norm_jvp", [](auto& o) { api::layer_norm_jvp(o.out(), o.x(), o.w, o.v(), {.eps = o.eps}); });
-    each("layer_norm_jvp_along_weight", [](auto& o) {
-        api::layer_norm_jvp(o.out(), o.x(), zero_centered(o.w), o.v(), o.v().row(0), {.eps = o.eps});
-    });
+         [](O& o) { api::layer_norm(o.out, o.x, api::no_weight, api::no_bias, {.eps = o.eps}); });
+    each("layer_norm_vjp",
+         [](O& o) { api::layer_norm_vjp(o.out, o.dw, o.db, o.x, zero_centered(o.w), o.v, {.eps = o.eps}); });
+    each("layer_norm_jvp", [](O& o) { api::layer_norm_jvp(o.out, o.x, o.w, o.v, {.eps = o.eps}); });
+    each("layer_norm_jvp_along_weight",
+         [](O& o) { api::layer_norm_jvp(o.out, o.x, zero_centered(o.w), o.v, o.v.row(0), {.eps = o.eps}); });
     each("layer_norm_jvp_along_weight_and_bias",
-         [](auto& o) { api::layer_norm_jvp(o.out(), o.x(), o.w, o.v(), o.v().row(0), o.w, {.eps = o.eps}); });
+         [](O& o) { api::layer_norm_jvp(o.out, o.x, o.w, o.v, o.v.row(0), o.w, {.eps = o.eps}); });
+}
+
+/// What has its lines of float and double in hash_rows.
+template <class S>
+void hash_rows_of_16_bits(const std::vector<sample<float>>& samples)
+{
+    using O = norm_operands<S>;
+    using api::no_weight;
+    using api::per_channel;
+    const auto each = [&](const std::string& name, void (*call)(O&), int how = 0) {
+        hash_norm<S>(samples, name, call, how);
+    };
+
+    each("softmax", [](O& o) { api::softmax(o.out, o.x); });
+    each("softmax_vjp", [](O& o) { api::softmax_vjp(o.out, o.x, o.v); });
+    each("tanh_vjp_from_output", [](O& o) { api::tanh_vjp_from_output(o.out, o.x, o.v); });
+    each("box_muller", [](O& o) { api::box_muller(o.out, o.x, o.v); });
+    each("scale", [](O& o) { api::scale(o.out, o.x, 0.75F); });
+    each("residual_add", [](O& o) { api::residual_add(o.out, o.x, o.v, 0.75F); });
+    each("residual_add_per_channel", [](O& o) { api::residual_add(o.out, o.x, o.v, per_channel(o.w)); });
+    each("residual_add_jvp",
+         [](O& o) { api::residual_add_jvp(o.out, o.v, o.x, o.v, per_channel(o.w), per_channel(o.w)); });
+    each("rms_norm", [](O& o) { api::rms_norm(o.out, o.x, o.w, {.eps = o.eps}); });
+    each("zero_centered_rms_norm", [](O& o) { api::zero_centered_rms_norm(o.out, o.x, o.w, {.eps = o.eps}); });
+    each("rms_norm_without_weight", [](O& o) { api::rms_norm(o.out, o.x, no_weight, {.eps = o.eps}); });
+    each("rms_norm_vjp", [](O& o) { api::rms_norm_vjp(o.out, o.dw, o.x, o.w, o.v, {.eps = o.eps}); });
+    each("rms", [](O& o) { o.dw[0] = api::rms(o.x); });
+}
+
+/// What works on rows, and has no line above.
+template <class S>
+void hash_more_rows()
+{
+    using T = wide_type<S>;
+    using O = norm_operands<S>;
+    using api::no_weight;
+    using api::per_channel;
+    using api::zero_centered;
+    constexpr auto accumulate = residua::weight_gradient::accumulate;
+    constexpr auto before_weight = residua::norm_rounding::before_weight;
+    const auto samples = make_samples<T>();
+    const auto each = [&](const std::string& name, void (*call)(O&), int how = 0) {
+        hash_norm<S>(samples, name, call, how);
+    };
+
+    each("convert", [](O& o) {
+        const auto to = [&]<class To>(To) {
+            std::vector<To> y(o.count * o.columns);
+            api::convert(rows{y.data(), o.count, o.columns}, o.x);
+            for (const To e : y) o.more.push_back(static_cast<double>(static_cast<wide_type<To>>(e)));
+        };
+        to(float{});
+        to(double{});
+        to(residua::bfloat16{});
+        to(residua::float16{});
+    });
+    each("softmax_jvp", [](O& o) { api::softmax_jvp(o.out, o.x, o.v); });
+    each("scale_vjp", [](O& o) { api::scale_vjp(o.out, o.x, T(0.75)); });
+    each("scale_jvp", [](O& o) { api::scale_jvp(o.out, o.x, T(0.75)); });
+    each("residual_add_vjp_of_one_scale", [](O& o) { api::residual_add_vjp(o.out, o.second, o.v, T(0.75)); });
+    each("residual_add_vjp_without_ds",
+         [](O& o) { api::residual_add_vjp(o.out, o.second, o.v, per_channel(o.w)); });
+    each("residual_add_vjp_accumulated", [](O& o) {
+        api::residual_add_vjp(o.out, o.second, o.dw, o.x, o.v, per_channel(o.w), {.ds = accumulate});
+    });
+    each("residual_add_jvp_of_one_scale", [](O& o) { api::residual_add_jvp(o.out, o.x, o.v, T(0.75)); });
+    each("zero_centered_rms_norm_before_weight",
+         [](O& o) { api::zero_centered_rms_norm(o.out, o.x, o.w, {.eps = o.eps, .rounding = before_weight}); });
+    each("rms_norm_vjp_accumulated", [](O& o) {
+        api::rms_norm_vjp(o.out, o.dw, o.x, zero_centered(o.w), o.v, {.eps = o.eps, .dw = accumulate});
+    });
+    each("rms_norm_vjp_without_dw", [](O& o) { api::rms_norm_vjp(o.out, o.x, no_weight, o.v, {.eps = o.eps}); });
+    each("rms_norm_jvp_without_weight",
+         [](O& o) { api::rms_norm_jvp(o.out, o.x, no_weight, o.v, {.eps = o.eps}); });
+    each("split_rms_norm_of_rows", [](O& o) {
+        std::vector<residua::square_sum> squares(o.count);
+        std::vector<residua::product_sum> products(o.count);
+        const auto w = zero_centered(o.w);
+        api::sum_of_squares(squares, o.x);
+        api::rms_norm_apply(o.out, o.x, w, squares, o.columns, {.eps = o.eps, .rounding = before_weight});
+        api::rms_norm_vjp_sum(products, o.x, w, o.v, squares, o.columns, {.eps = o.eps});
+        api::rms_norm_apply_vjp(o.second, o.dw, o.x, w, o.v, squares, products, o.columns,
+                                {.eps = o.eps, .dw = accumulate});
+    });
+    each("split_rms_norm_jvp_of_rows", [](O& o) {
+        std::vector<residua::square_sum> squares(o.count);
+        std::vector<residua::product_sum> products(o.count);
+        api::sum_of_squares(squares, o.x);
+        api::rms_norm_jvp_sum(products, o.x, o.v, squares, o.columns, {.eps = o.eps});
+        api::rms_norm_apply_jvp(o.out, o.x, no_weight, o.v, squares, products, o.columns, {.eps = o.eps});
+    });
+    each("add_rms_norm_before_weight", [](O& o) {
+        api::add_rms_norm(o.out, o.second, o.x, zero_centered(o.w), {.eps = o.eps, .rounding = before_weight});
+    });
+    each("add_rms_norm_vjp_accumulated", [](O& o) {
+        api::add_rms_norm_vjp(o.out, o.second, o.dw, o.x, zero_centered(o.w), o.x, o.v,
+                              {.eps = o.eps, .dw = accumulate});
+    });
+    each("add_rms_norm_vjp_without_dw",
+         [](O& o) { api::add_rms_norm_vjp(o.out, o.second, o.x, no_weight, o.x, o.v, {.eps = o.eps}); });
+    for (const int how : {0, 2}) {
+        const std::string name = how == 0 ? "gated_rms_norm_norm_first" : "gated_rms_norm_gate_first";
+        each(
+            name + "_without_weight",
+            [](O& o) { api::gated_rms_norm(o.out, o.x, o.v, no_weight, {.eps = o.eps, .order = o.order()}); }, how);
+        each(
+            name + "_vjp_accumulated",
+            [](O& o) {
+                api::gated_rms_norm_vjp(o.out, o.second, o.dw, o.x, o.v, zero_centered(o.w), o.v,
+                                        {.eps = o.eps, .order = o.order(), .dw = accumulate});
+            },
+            how);
+        each(
+            name + "_vjp_without_dw",
+            [](O& o) {
+                api::gated_rms_norm_vjp(o.out, o.second, o.x, o.v, no_weight, o.v,
+                                        {.eps = o.eps, .order = o.order()});
+            },
+            how);
+    }
+    each("zero_centered_layer_norm",
+         [](O& o) { api::layer_norm(o.out, o.x, zero_centered(o.w), o.w, {.eps = o.eps}); });
+    each("layer_norm_vjp_accumulated",
+         [](O& o) { api::layer_norm_vjp(o.out, o.dw, o.db, o.x, o.w, o.v, {.eps = o.eps, .dw = accumulate}); });
+    each("layer_norm_vjp_without_db",
+         [](O& o) { api::layer_norm_vjp(o.out, o.dw, o.x, o.w, o.v, {.eps = o.eps}); });
+    each("layer_norm_vjp_without_dw",
+         [](O& o) { api::layer_norm_vjp(o.out, o.x, no_weight, o.v, {.eps = o.eps}); });
+    if constexpr (sizeof(S) == 2) hash_rows_of_16_bits<S>(samples);
 }
 
 template <class T>
@@ -768,10 +1037,16 @@ void hash_all()
 {
     hash_rows<T>();
     hash_streams<T>();
-    hash_norms<T, T>();
-    if constexpr (std::is_same_v<T, float>) hash_norms<T, residua::bfloat16>();
+    hash_norms<T>();
+    if constexpr (std::is_same_v<T, float>) hash_norms<residua::bfloat16>();
     hash_matrices<T>();
     hash_probe<T>();
+    hash_more_rows<T>();
+    if constexpr (std::is_same_v<T, float>) {
+        hash_more_rows<residua::float16>();
+        hash_norms<residua::float16>();
+        hash_streams<residua::bfloat16>();
+    }
 }
 
 /// The patterns of 16 bits are few; others come last, so that a brief report is the beginning of a whole one.
