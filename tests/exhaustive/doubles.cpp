@@ -1,8 +1,12 @@
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <thread>
+
+#include <fmt/format.h>
 
 #include <boost/multiprecision/mpfr.hpp>
 
@@ -35,6 +39,9 @@ double error_of(double got, const real& exact)
 
 real sigmoid(const real& x) { return 1 / (1 + exp(-x)); }
 real silu(const real& x) { return x * sigmoid(x); }
+real below(const real& x, double limit) { return x > limit ? real(limit) : x; }
+real limited(const real& x, double limit) { return x < -limit ? real(-limit) : below(x, limit); }
+real gpt_oss_gate(const real& x) { return x * sigmoid(real(1.702) * x); }
 real sigmoid_slope(const real& x) { return sigmoid(x) * sigmoid(-x); }
 real soft_cap(const real& x, double cap) { return cap * tanh(x / cap); }
 real normal(const real& x) { return erfc(-x / sqrt(real(2))) / 2; }
@@ -59,12 +66,16 @@ real gated_slope(const real& u, const real& w)
     return s * (1 + w * sigmoid(-u));
 }
 
+using in = const std::vector<double>&;
+using out = std::vector<double>&;
+
 struct function {
     const char* name;
     double bound;
     double far;  // where its results leave the range, or no longer change
-    void (*compute)(std::vector<double>& y, const std::vector<double>& x);
-    real (*exact)(const real& x);
+    void (*compute)(out y, in x, in up);
+    real (*exact)(const real& x, const real& up);
+    bool is_gated = false;
 };
 
 /// All of one element, the middle, the tails, the zeros of derivatives, and every power of two with both signs.
@@ -91,22 +102,36 @@ std::vector<double> samples(double far, std::size_t count)
     return x;
 }
 
-using in = const std::vector<double>&;
-using out = std::vector<double>&;
+/// As many of either sign, mostly near one, one in eight of any size.
+std::vector<double> ups(std::size_t count)
+{
+    std::mt19937_64 random{20261130};
+    std::uniform_real_distribution<double> sign{-1, 1};
+    std::uniform_real_distribution<double> fraction{0.5, 1};
+    std::vector<double> all(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto bits = random();
+        const int exponent =
+            bits % 8 == 0 ? static_cast<int>((bits >> 3) % 2098) - 1073 : static_cast<int>((bits >> 3) % 7) - 2;
+        all[i] = std::copysign(std::ldexp(fraction(random), exponent), sign(random));
+    }
+    return all;
+}
 
 /// At arguments beyond +-3000 a function is its limit, which MPFR need not work out.
 sampled measure(const function& f, std::size_t count)
 {
     const auto x = samples(f.far, count);
+    const auto up = ups(x.size());
     std::vector<double> y(x.size());
-    f.compute(y, x);
-    sampled worst{f.name, x.size(), 0, 0, f.bound};
+    f.compute(y, x, up);
+    sampled worst{f.name, x.size(), 0, "", f.bound};
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (std::abs(x[i]) > 3000) continue;
-        const double error = error_of(y[i], f.exact(real(x[i])));
+        const double error = error_of(y[i], f.exact(real(x[i]), real(up[i])));
         if (error > worst.ulp) {
             worst.ulp = error;
-            worst.at = x[i];
+            worst.at = f.is_gated ? fmt::format("{:a}, {:a}", x[i], up[i]) : fmt::format("{:a}", x[i]);
         }
     }
     return worst;
@@ -120,18 +145,28 @@ void ones_vjp(void (*vjp)(out, in, in), out y, in x)
 
 }  // namespace
 
-#define RESIDUA_DOUBLE(name, bound, far, formula)                          \
-    {#name " of double", bound, far, [](out y, in x) { api::name(y, x); }, \
-     [](const real& x) -> real { return formula; }}
-#define RESIDUA_PRECISE(name, far, formula)                                                            \
-    {#name " of double, precise", 1, far, [](out y, in x) { api::name(y, x, {.accuracy = precise}); }, \
-     [](const real& x) -> real { return formula; }}
-#define RESIDUA_SLOPE(name, far, formula)                                                          \
-    {#name "_vjp of double", 1, far,                                                               \
-     [](out y, in x) { ones_vjp([](out dx, in a, in dy) { api::name##_vjp(dx, a, dy); }, y, x); }, \
-     [](const real& x) -> real { return formula; }}
+#define RESIDUA_DOUBLE(name, bound, far, formula)                              \
+    {#name " of double", bound, far, [](out y, in x, in) { api::name(y, x); }, \
+     [](const real& x, const real&) -> real { return formula; }}
+#define RESIDUA_PRECISE(name, far, formula)                                                                \
+    {#name " of double, precise", 1, far, [](out y, in x, in) { api::name(y, x, {.accuracy = precise}); }, \
+     [](const real& x, const real&) -> real { return formula; }}
+#define RESIDUA_SLOPE(name, far, formula)                                                              \
+    {#name "_vjp of double", 1, far,                                                                   \
+     [](out y, in x, in) { ones_vjp([](out dx, in a, in dy) { api::name##_vjp(dx, a, dy); }, y, x); }, \
+     [](const real& x, const real&) -> real { return formula; }}
+#define RESIDUA_GATED(name, suffix, bound, formula, ...)             \
+    {#name " of double" suffix,                                      \
+     bound,                                                          \
+     760,                                                            \
+     [](out y, in x, in up) { api::name(y, x, up, {__VA_ARGS__}); }, \
+     [](const real& x, const real& up) -> real { return formula; },  \
+     true}
+#define RESIDUA_TIERED_GATED(name, formula, ...)      \
+    RESIDUA_GATED(name, "", 2, formula, __VA_ARGS__), \
+        RESIDUA_GATED(name, ", precise", 1, formula, __VA_ARGS__ __VA_OPT__(, ).accuracy = precise)
 
-std::vector<sampled> over_doubles(std::size_t count)
+std::vector<sampled> over_doubles(std::size_t count, unsigned threads)
 {
     constexpr auto precise = residua::accuracy::precise;
     const std::vector<function> functions{
@@ -145,13 +180,19 @@ std::vector<sampled> over_doubles(std::size_t count)
         RESIDUA_PRECISE(silu, 760, silu(x)),
         RESIDUA_DOUBLE(gelu, 1, 39, x * normal(x)),
         RESIDUA_DOUBLE(gelu_tanh, 1, 25, x * sigmoid(tanh_form(x))),
-        {"swiglu of double, of equal operands", 2, 760, [](out y, in x) { api::swiglu(y, x, x); },
-         [](const real& x) -> real { return x * silu(x); }},
-        {"swiglu of double, of equal operands, precise", 1, 760,
-         [](out y, in x) { api::swiglu(y, x, x, {.accuracy = precise}); },
-         [](const real& x) -> real { return x * silu(x); }},
-        {"situ_glu of double, of equal operands", 1, 760, [](out y, in x) { api::situ_glu(y, x, x); },
-         [](const real& x) -> real { return soft_cap(x, 4) * sigmoid(x) * soft_cap(x, 25); }},
+        RESIDUA_TIERED_GATED(swiglu, silu(x) * up),
+        RESIDUA_TIERED_GATED(gpt_oss_swiglu, gpt_oss_gate(below(x, 7)) * (limited(up, 7) + 1)),
+        RESIDUA_TIERED_GATED(clamped_swiglu, silu(below(x, 10)) * limited(up, 10), .limit = 10.0),
+        RESIDUA_TIERED_GATED(swiglu_clamped_after, below(silu(x), 7) * limited(up, 7), .limit = 7.0),
+        {"sigmoid_gate of double", 2, 750, [](out y, in x, in up) { api::sigmoid_gate(y, up, x); },
+         [](const real& x, const real& up) -> real { return sigmoid(x) * up; }, true},
+        {"sigmoid_gate of double, precise", 1, 750,
+         [](out y, in x, in up) { api::sigmoid_gate(y, up, x, {.accuracy = precise}); },
+         [](const real& x, const real& up) -> real { return sigmoid(x) * up; }, true},
+        RESIDUA_GATED(geglu, "", 1, x * normal(x) * up),
+        RESIDUA_GATED(geglu_tanh, "", 1, x * sigmoid(tanh_form(x)) * up),
+        RESIDUA_GATED(reglu, "", 0.5, x > 0 ? x * up : real(0)),
+        RESIDUA_GATED(situ_glu, "", 1, soft_cap(x, 4) * sigmoid(x) * soft_cap(up, 25)),
         RESIDUA_SLOPE(exp, 750, exp(x)),
         RESIDUA_SLOPE(tanh, 380, 1 / (cosh(x) * cosh(x))),
         RESIDUA_SLOPE(sigmoid, 750, sigmoid_slope(x)),
@@ -160,11 +201,20 @@ std::vector<sampled> over_doubles(std::size_t count)
         RESIDUA_SLOPE(gelu, 39, normal(x) + x * bell(x)),
         RESIDUA_SLOPE(gelu_tanh, 25, gated_slope(tanh_form(x), x_slope_of_tanh_form(x))),
     };
-    std::vector<sampled> all;
-    for (const auto& f : functions) all.push_back(measure(f, count));
+    std::vector<sampled> all(functions.size());
+    std::atomic<std::size_t> next{0};
+    std::vector<std::jthread> pool;
+    for (unsigned t = 0; t < threads; ++t) {
+        pool.emplace_back([&] {
+            for (std::size_t i = next++; i < all.size(); i = next++) all[i] = measure(functions[i], count);
+        });
+    }
+    pool.clear();
     return all;
 }
 
+#undef RESIDUA_TIERED_GATED
+#undef RESIDUA_GATED
 #undef RESIDUA_SLOPE
 #undef RESIDUA_PRECISE
 #undef RESIDUA_DOUBLE

@@ -3,7 +3,7 @@
 // input of each, and a table for the documentation.
 //
 // The reference is the C library's double (reference.hpp). Every float is an input; where there is a second operand (up)
-// each input has another one, whose bits follow from those of the first.
+// each input has another one, whose bits follow from those of the first, and so have a third and a fourth.
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -32,27 +33,22 @@
 namespace exhaustive {
 namespace {
 
-/// A number below one for every 32 bits (the mixing step of MurmurHash3, Appleby).
-std::uint32_t mixed(std::uint32_t x)
+/// The i-th operand that belongs to one of these bits.
+float operand_at(std::uint32_t bits, std::size_t i)
 {
-    x = (x ^ (x >> 16)) * 0x85ebca6bU;
-    x = (x ^ (x >> 13)) * 0xc2b2ae35U;
-    return x ^ (x >> 16);
-}
-/// A second operand: any sign and fraction; mostly near one, at times of any size.
-float second_operand(std::uint32_t bits)
-{
-    const std::uint32_t m = mixed(bits);
-    const std::uint32_t n = mixed(bits ^ 0x9e3779b9U);
-    const std::uint32_t exponent = n % 8 == 0 ? 1 + (n >> 3) % 254 : 124 + (n >> 3) % 7;
-    return std::bit_cast<float>((m & 0x807fffffU) | (exponent << 23));
+    if (i == 0) return std::bit_cast<float>(bits);
+    return second_operand(bits ^ (static_cast<std::uint32_t>(i - 1) * 0x2545f491U));
 }
 
 struct plan {
     std::uint64_t stride = 1;
     unsigned threads = 1;
 
-    std::uint64_t inputs() const { return ((std::uint64_t{1} << 32) + stride - 1) / stride; }
+    std::uint64_t stride_of(const operation& op) const { return std::max(stride, op.least_stride); }
+    std::uint64_t inputs(const operation& op) const
+    {
+        return ((std::uint64_t{1} << 32) + stride_of(op) - 1) / stride_of(op);
+    }
 };
 
 constexpr std::size_t chunk = 1U << 14;
@@ -67,20 +63,23 @@ void take(worst_errors& all, const worst_errors& some)
 
 worst_errors part_of(const operation& op, const plan& p, std::uint64_t begin, std::uint64_t end)
 {
-    std::vector<float> x(chunk), u(chunk), y(chunk);
-    std::vector<double> exact(chunk);
+    std::vector<float> y(chunk);
+    expected right{std::vector<double>(chunk), std::vector<double>(chunk)};
+    operands in;
+    in.x.fill(y);
+    const std::uint64_t stride = p.stride_of(op);
     worst_errors worst(op.variants.size());
     for (std::uint64_t i = begin; i < end; i += chunk) {
-        const std::size_t n = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, end - i));
-        for (std::size_t j = 0; j < n; ++j) {
-            const auto bits = static_cast<std::uint32_t>((i + j) * p.stride);
-            x[j] = std::bit_cast<float>(bits);
-            if (op.has_second_operand) u[j] = second_operand(bits);
+        in.count = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, end - i));
+        for (std::size_t k = 0; k < op.operands; ++k) {
+            for (std::size_t j = 0; j < in.count; ++j) {
+                in.x[k][j] = operand_at(static_cast<std::uint32_t>((i + j) * stride), k);
+            }
         }
-        op.reference(exact.data(), x.data(), u.data(), n);
+        op.reference(right, in);
         for (std::size_t v = 0; v < worst.size(); ++v) {
-            op.variants[v].compute(y.data(), x.data(), u.data(), n);
-            worst[v].see(y.data(), exact.data(), x.data(), u.data(), n);
+            op.variants[v].compute(y.data(), in);
+            worst[v].see(y.data(), right.exact.data(), op.is_sum ? right.unit_of.data() : right.exact.data(), in);
         }
     }
     return worst;
@@ -96,8 +95,9 @@ worst_errors over_all_floats(const operation& op, const plan& p)
     for (unsigned t = 0; t < p.threads; ++t) {
         threads.emplace_back([&] {
             worst_errors mine(worst.size());
-            for (std::uint64_t i = next.fetch_add(step); i < p.inputs(); i = next.fetch_add(step)) {
-                take(mine, part_of(op, p, i, std::min(i + step, p.inputs())));
+            const std::uint64_t all = p.inputs(op);
+            for (std::uint64_t i = next.fetch_add(step); i < all; i = next.fetch_add(step)) {
+                take(mine, part_of(op, p, i, std::min(i + step, all)));
             }
             const std::scoped_lock locked{lock};
             take(worst, mine);
@@ -143,25 +143,29 @@ int run(const plan& p, const std::string& output, const std::vector<std::string>
         const auto result = f();
         return std::pair{result, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
     };
-    for (auto op : operations()) {
+    auto over_floats = operations();
+    std::ranges::move(gated_derivatives(), std::back_inserter(over_floats));
+    for (auto& op : over_floats) {
         std::erase_if(op.variants, [&](const variant& v) { return !is_chosen(v.name); });
         if (op.variants.empty()) continue;
         const auto [worst, seconds] = timed([&] { return over_all_floats(op, p); });
         for (std::size_t v = 0; v < worst.size(); ++v) {
-            std::string at = fmt::format("{:a}", worst[v].x);
-            if (op.has_second_operand) at += fmt::format(", {:a}", worst[v].u);
-            add({op.variants[v].name, std::to_string(p.inputs()), at, worst[v].ulp, op.variants[v].bound}, seconds);
+            std::string at;
+            for (std::size_t k = 0; k < op.operands; ++k)
+                at += fmt::format("{}{:a}", k == 0 ? "" : ", ", worst[v].at[k]);
+            add({op.variants[v].name, std::to_string(p.inputs(op)), at, worst[v].ulp, op.variants[v].bound},
+                seconds);
         }
     }
     const auto add_samples = [&](auto&& measure) {
         const auto [all, seconds] = timed(measure);
         for (const auto& f : all) {
-            add({f.name, std::to_string(f.inputs), fmt::format("{:a}", f.at), f.ulp, f.bound}, seconds);
+            add({f.name, std::to_string(f.inputs), f.at, f.ulp, f.bound}, seconds);
         }
     };
     if (chosen.empty() || is_chosen("16 bits")) add_samples(over_all_halves);
     if (chosen.empty() || is_chosen("double"))
-        add_samples([&] { return over_doubles(p.stride == 1 ? 40000 : 400); });
+        add_samples([&] { return over_doubles(p.stride == 1 ? 40000 : 400, p.threads); });
     for (const auto& n : norms()) {
         if (!is_chosen(n.name)) continue;
         const auto [worst, seconds] = timed([&] { return n.measure(p.stride == 1, p.threads); });

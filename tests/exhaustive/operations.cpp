@@ -11,6 +11,7 @@
 
 #include <residua/dispatch.hpp>
 
+#include "forms.hpp"
 #include "reference.hpp"
 
 namespace exhaustive {
@@ -19,30 +20,32 @@ namespace api = residua::dispatch;
 
 namespace {
 
-/// In units of the last place of a float as large as the exact value; an infinity counts as the power of two after the
-/// largest number, and a NaN is right only where NaN is.
-double error_of(float got, double exact)
+/// In units of the last place of a float as large as `unit_of`; an infinity counts as the power of two after the largest
+/// number, and a NaN is right only where NaN is. Where it is the exact value itself, the unit is that of the largest number at
+/// most.
+double error_of(float got, double exact, double unit_of)
 {
     if (std::isnan(got) || std::isnan(exact)) {
         return std::isnan(got) && std::isnan(exact) ? 0 : std::numeric_limits<double>::infinity();
     }
     const double y = std::clamp(static_cast<double>(got), -0x1p128, 0x1p128);
     const double e = std::clamp(exact, -0x1p128, 0x1p128);
-    const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(e) >> 52) & 0x7ff);
-    const int exponent = std::clamp(field - 1023, -126, 127);
+    const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(unit_of) >> 52) & 0x7ff);
+    const bool is_itself = std::abs(unit_of) <= std::abs(exact);
+    const int exponent = std::clamp(field - 1023, -126, is_itself ? 127 : 1000);
     const double unit = std::bit_cast<double>(static_cast<std::uint64_t>(exponent - 23 + 1023) << 52);
     return std::abs(y - e) / unit;
 }
 
 }  // namespace
 
-void worst_error::see(const float* got, const double* exact, const float* at, const float* with, std::size_t n)
+void worst_error::see(const float* got, const double* exact, const double* unit_of, const operands& in)
 {
-    for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t j = 0; j < in.count; ++j) {
         // not more than what was seen: a unit is at least 2^-24 of its number
-        if (std::abs(static_cast<double>(got[j]) - exact[j]) <= ulp * 0x1p-24 * std::abs(exact[j])) continue;
-        const double error = error_of(got[j], exact[j]);
-        if (error > ulp) *this = {error, at[j], with[j]};
+        if (std::abs(static_cast<double>(got[j]) - exact[j]) <= ulp * 0x1p-24 * std::abs(unit_of[j])) continue;
+        const double error = error_of(got[j], exact[j], unit_of[j]);
+        if (error > ulp) *this = {error, {in.x[0][j], in.x[1][j], in.x[2][j], in.x[3][j]}};
     }
 }
 
@@ -54,34 +57,31 @@ using out = std::span<float>;
 template <class Call>
 variant of_one(std::string name, double bound, Call)
 {
-    return {std::move(name), bound,
-            [](float* y, const float* x, const float*, std::size_t n) { Call{}(out{y, n}, in{x, n}); }};
+    return {std::move(name), bound, [](float* y, const operands& of) { Call{}(out{y, of.count}, of[0]); }};
 }
 template <class Call>
 variant of_two(std::string name, double bound, Call)
 {
-    return {std::move(name), bound,
-            [](float* y, const float* x, const float* u, std::size_t n) { Call{}(out{y, n}, in{x, n}, in{u, n}); }};
+    return {std::move(name), bound, [](float* y, const operands& of) { Call{}(out{y, of.count}, of[0], of[1]); }};
 }
 
 template <class Reference>
 operation with_reference(Reference, std::vector<variant> variants)
 {
     constexpr bool two = std::is_invocable_v<Reference, double, double>;
-    return {std::move(variants), two, [](double* exact, const float* x, const float* u, std::size_t n) {
-                for (std::size_t j = 0; j < n; ++j) {
-                    if (std::isnan(x[j])) {
-                        exact[j] = std::numeric_limits<double>::quiet_NaN();
+    return {std::move(variants), two ? 2U : 1U, 1, false, [](expected& right, const operands& of) {
+                for (std::size_t j = 0; j < of.count; ++j) {
+                    const auto x = static_cast<double>(of.x[0][j]);
+                    if (std::isnan(x)) {
+                        right.exact[j] = x;
                     } else if constexpr (two) {
-                        exact[j] = Reference{}(static_cast<double>(x[j]), static_cast<double>(u[j]));
+                        right.exact[j] = Reference{}(x, static_cast<double>(of.x[1][j]));
                     } else {
-                        exact[j] = Reference{}(static_cast<double>(x[j]));
+                        right.exact[j] = Reference{}(x);
                     }
                 }
             }};
 }
-
-double limited(double x, double limit) { return std::clamp(x, -limit, limit); }
 
 }  // namespace
 
@@ -97,10 +97,10 @@ double limited(double x, double limit) { return std::clamp(x, -limit, limit); }
                    {of_two(#name "_vjp", 1.0, [](out dx, in x, in dy) { api::name##_vjp(dx, x, dy); })})
 #define RESIDUA_GATED_VARIANT(name, suffix, bound, ...) \
     of_two(#name suffix, bound, [](out y, in gate, in up) { api::name(y, gate, up, {__VA_ARGS__}); })
-#define RESIDUA_GATED(name, bound, formula) \
-    with_reference([](double gate, double up) { return formula; }, {RESIDUA_GATED_VARIANT(name, "", bound)})
-#define RESIDUA_TIERED_GATED(name, formula, ...)                       \
-    with_reference([](double gate, double up) { return formula; },     \
+#define RESIDUA_FORM(name) [](double gate, double up) { return forms::value<forms::name>(gate, up); }
+#define RESIDUA_GATED(name, bound) with_reference(RESIDUA_FORM(name), {RESIDUA_GATED_VARIANT(name, "", bound)})
+#define RESIDUA_TIERED_GATED(name, ...)                                \
+    with_reference(RESIDUA_FORM(name),                                 \
                    {RESIDUA_GATED_VARIANT(name, "", 2.0, __VA_ARGS__), \
                     RESIDUA_GATED_VARIANT(name, ", precise", 1.0, __VA_ARGS__ __VA_OPT__(, ).accuracy = precise)})
 
@@ -127,27 +127,28 @@ std::vector<operation> operations()
         RESIDUA_DERIVATIVE(tanh, tanh_derivative),
         RESIDUA_DERIVATIVE(sigmoid, sigmoid_derivative),
         RESIDUA_DERIVATIVE(silu, silu_derivative),
+        RESIDUA_DERIVATIVE(silu_derivative, silu_second_derivative),
         RESIDUA_DERIVATIVE(gelu, gelu_derivative),
         RESIDUA_DERIVATIVE(gelu_tanh, gelu_tanh_derivative),
-        RESIDUA_TIERED_GATED(swiglu, silu(gate) * up),
+        RESIDUA_TIERED_GATED(swiglu),
         with_reference(
-            [](double gate, double x) { return sigmoid(gate) * x; },
+            RESIDUA_FORM(sigmoid_gate),
             {of_two("sigmoid_gate", 2.0, [](out y, in gate, in x) { api::sigmoid_gate(y, x, gate); }),
              of_two("sigmoid_gate, precise", 1.0,
                     [](out y, in gate, in x) { api::sigmoid_gate(y, x, gate, {.accuracy = precise}); })}),
-        RESIDUA_GATED(geglu, 1.0, gelu(gate) * up),
-        RESIDUA_GATED(geglu_tanh, 1.0, gelu_tanh(gate) * up),
-        RESIDUA_GATED(reglu, 0.5, std::max(gate, 0.0) * up),
-        RESIDUA_TIERED_GATED(gpt_oss_swiglu,
-                             silu_of(std::min(gate, 7.0), static_cast<double>(1.702F)) * (limited(up, 7) + 1)),
-        RESIDUA_TIERED_GATED(clamped_swiglu, silu(std::min(gate, 10.0)) * limited(up, 10), .limit = 10.0F),
-        RESIDUA_TIERED_GATED(swiglu_clamped_after, std::min(silu(gate), 7.0) * limited(up, 7), .limit = 7.0F),
-        RESIDUA_GATED(situ_glu, 1.0, soft_cap(gate, 4) * sigmoid(gate) * soft_cap(up, 25)),
+        RESIDUA_GATED(geglu, 1.0),
+        RESIDUA_GATED(geglu_tanh, 1.0),
+        RESIDUA_GATED(reglu, 0.5),
+        RESIDUA_TIERED_GATED(gpt_oss_swiglu),
+        RESIDUA_TIERED_GATED(clamped_swiglu, .limit = 10.0F),
+        RESIDUA_TIERED_GATED(swiglu_clamped_after, .limit = 7.0F),
+        RESIDUA_GATED(situ_glu, 1.0),
     };
 }
 
 #undef RESIDUA_TIERED_GATED
 #undef RESIDUA_GATED
+#undef RESIDUA_FORM
 #undef RESIDUA_GATED_VARIANT
 #undef RESIDUA_DERIVATIVE
 #undef RESIDUA_TIERED_FUNCTION

@@ -2,18 +2,35 @@
 #ifndef RESIDUA_TESTS_EXHAUSTIVE_OPERATIONS_HPP
 #define RESIDUA_TESTS_EXHAUSTIVE_OPERATIONS_HPP
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace exhaustive {
 
+/// As many elements of each operand of an operation.
+constexpr std::size_t most_operands = 4;
+struct operands {
+    std::array<std::vector<float>, most_operands> x;
+    std::size_t count;
+
+    std::span<const float> operator[](std::size_t i) const { return {x[i].data(), count}; }
+};
+
+/// The exact values; and of sums the numbers whose last place is the unit of the error: themselves, or the largest term.
+struct expected {
+    std::vector<double> exact, unit_of;
+};
+
 /// The largest error seen, and where.
 struct worst_error {
     double ulp = 0;
-    float x = 0, u = 0;
+    std::array<float, most_operands> at{};
 
-    void see(const float* got, const double* exact, const float* at, const float* with, std::size_t n);
+    void see(const float* got, const double* exact, const double* unit_of, const operands& in);
     void take(const worst_error& other)
     {
         if (other.ulp > ulp) *this = other;
@@ -24,16 +41,21 @@ struct worst_error {
 struct variant {
     std::string name;
     double bound;
-    void (*compute)(float* y, const float* x, const float* u, std::size_t n);
+    void (*compute)(float* y, const operands& in);
 };
 
 struct operation {
     std::vector<variant> variants;
-    bool has_second_operand;
-    void (*reference)(double* exact, const float* x, const float* u, std::size_t n);
+    std::size_t operands;
+    std::uint64_t least_stride;  // every so many floats, where all would take too long
+    bool is_sum;
+    void (*reference)(expected& right, const exhaustive::operands& in);
 };
 
 std::vector<operation> operations();
+
+/// The gradients and derivatives of the gated activations.
+std::vector<operation> gated_derivatives();
 
 }  // namespace exhaustive
 

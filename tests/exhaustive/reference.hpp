@@ -77,6 +77,15 @@ inline double sigmoid_derivative(double x)
     const double e = std::exp(-std::abs(x));
     return e / ((1 + e) * (1 + e));
 }
+inline double silu_second_derivative(double x)
+{
+    if (std::abs(x) > 1000) return -0.0;
+    return with_care(x, [](auto z) {
+        const auto s = sigmoid(z);
+        const auto rest = sigmoid(-z);
+        return s * rest * (2 + z * (rest - s));
+    });
+}
 inline double tanh_derivative(double x) { return 4 * sigmoid_derivative(2 * x); }
 
 inline double cos_2pi(double u)
