@@ -1559,6 +1559,46 @@ TYPED_TEST(streams, attn_res_gradients_agree_with_differences)
     along.expect_within_bound("attn_res_jvp");
 }
 
+// Of many tokens each has what it has alone, and dq is summed token after token.
+TYPED_TEST(streams, attn_res_of_many_tokens)
+{
+    using T = TypeParam;
+    reference::random random{73};
+    for (const std::size_t count : {1U, 3U, 130U}) {
+        constexpr std::size_t tokens = 4, n = 19;
+        const auto k = random.row<T>(tokens * count * n), tk = random.row<T>(tokens * count * n);
+        const auto q = random.row<T>(n), tq = random.row<T>(n), dh = random.row<T>(tokens * n);
+        std::vector<T> h(tokens * n), p(tokens * count), dk(k.size()), dq(n, T(7)), th(tokens * n);
+        const auto keys = as_rows(k, tokens * count), along = as_rows(tk, tokens * count);
+        api::attn_res(as_rows(h, tokens), as_rows(p, tokens), keys, q, {.eps = 1e-6});
+        api::attn_res_vjp(as_rows(dk, tokens * count), dq, keys, q, as_rows(p, tokens), as_rows(dh, tokens),
+                          {.eps = 1e-6});
+        api::attn_res_jvp(as_rows(th, tokens), keys, q, as_rows(p, tokens), along, tq, {.eps = 1e-6});
+
+        std::vector<T> h1(h.size()), p1(p.size()), dk1(dk.size()), dq1(n), th1(th.size());
+        const auto h_rows = as_rows(h1, tokens), p_rows = as_rows(p1, tokens), th_rows = as_rows(th1, tokens);
+        const auto dh_rows = as_rows(dh, tokens);
+        for (std::size_t t = 0; t < tokens; ++t) {
+            const auto own = keys.part(t * count, count);
+            api::attn_res(h_rows.row(t), p_rows.row(t), own, q, {.eps = 1e-6});
+            api::attn_res_vjp(
+                as_rows(dk1, tokens * count).part(t * count, count), dq1, own, q, p_rows.row(t), dh_rows.row(t),
+                {.eps = 1e-6, .dq = t == 0 ? weight_gradient::overwrite : weight_gradient::accumulate});
+            api::attn_res_jvp(th_rows.row(t), own, q, p_rows.row(t), along.part(t * count, count), tq,
+                              {.eps = 1e-6});
+        }
+        EXPECT_TRUE(ulp::all_same_bits(h, h1) && ulp::all_same_bits(p, p1) && ulp::all_same_bits(th, th1));
+        EXPECT_TRUE(ulp::all_same_bits(dk, dk1) && ulp::all_same_bits(dq, dq1));
+
+        const rows<const T> none{nullptr, 0, n}, no_weights{nullptr, 0, count};
+        api::attn_res_vjp(rows<T>{nullptr, 0, n}, dq1, none, q, no_weights, none,
+                          {.eps = 1e-6, .dq = weight_gradient::accumulate});
+        EXPECT_TRUE(ulp::all_same_bits(dq, dq1));
+        api::attn_res_vjp(rows<T>{nullptr, 0, n}, dq1, none, q, no_weights, none, {.eps = 1e-6});
+        EXPECT_EQ(dq1, std::vector<T>(n));
+    }
+}
+
 TYPED_TEST(streams, attn_res_in_strides_and_of_special_values)
 {
     using T = TypeParam;

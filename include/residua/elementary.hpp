@@ -4,6 +4,8 @@
 /// Shapes: y and x have the same number of rows and columns; each is a `rows` view or a contiguous range (one row).
 /// Aliasing: y may be exactly x; otherwise they must share no element. y is overwritten.
 /// Errors: shapes that differ, partial overlap: RESIDUA_ASSERT. Nothing allocates or throws.
+/// Sources: the definitions; silu: Elfwing, Uchibe and Doya 2017 (arXiv 1702.03118); cos(2 pi u) with the root of ln: Box and
+/// Muller 1958.
 /// NaN gives NaN. Bits: the same in every lane, tail, backend and instruction set.
 /// Speed: where all results are subnormal, exp, sigmoid and silu of float take two to three times as long.
 #if !defined(RESIDUA_ELEMENTARY_HPP) || defined(RESIDUA_DISPATCH_PASS)

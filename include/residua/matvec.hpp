@@ -3,6 +3,7 @@
 ///
 /// A matrix is a `rows` view, one row of it per output element. y must share nothing with the inputs.
 /// Errors: shapes that do not fit, overlap: RESIDUA_ASSERT.
+/// Source of the bounds: Higham, "Accuracy and Stability of Numerical Algorithms", 2002, chapter 3.
 #if !defined(RESIDUA_MATVEC_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_MATVEC_HPP

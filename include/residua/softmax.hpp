@@ -4,6 +4,7 @@
 /// Shapes: all operands have the same rows and columns, each its own stride. Outputs are overwritten, and may be
 /// exactly one of the inputs.
 /// Errors: shapes that differ, partial overlap: RESIDUA_ASSERT. Nothing allocates or throws.
+/// Source: Blanchard, Higham and Higham, "Accurately computing the log-sum-exp and softmax functions", 2021.
 #if !defined(RESIDUA_SOFTMAX_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS
 #define RESIDUA_SOFTMAX_HPP
@@ -27,7 +28,7 @@ template <writable_rows DX, readable_rows Y, readable_rows DY>
 void softmax_vjp(DX&& dx, const Y& y, const DY& dy);
 
 /// The derivative along tx, from the saved output y: ty = y (tx - sum(y tx)). The Jacobian is symmetric: this is
-/// `softmax_vjp` with other names.
+/// `softmax_vjp` with other names, and its error is that.
 template <writable_rows TY, readable_rows Y, readable_rows TX>
 void softmax_jvp(TY&& ty, const Y& y, const TX& tx);
 

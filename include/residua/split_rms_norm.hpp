@@ -16,6 +16,7 @@
 /// Right for every finite row, as `rms_norm` is, and within the same bounds. Where the parts end decides the bits; how
 /// the parts of one row are spread over owners does not. Of one part it gives the bits of `rms_norm`; of more, the sum is
 /// taken in another order, so r (a double) may differ in its last bits, and y in its last.
+/// Source of the formulas: as for `rms_norm`; a mean of squares, or of products, is the sum of its parts' sums.
 /// Errors: as for `rms_norm`; another number of sums than of rows; a row that is shorter than its part: RESIDUA_ASSERT.
 #if !defined(RESIDUA_SPLIT_RMS_NORM_HPP) || defined(RESIDUA_DISPATCH_PASS)
 #ifndef RESIDUA_DISPATCH_PASS

@@ -13,6 +13,7 @@
 ///     AttnRes (attn_res.hpp), Kimi K3
 ///         attn_res(h, p, k, q, ...) over the outputs k of all sublayers before
 ///
+/// Source of the mixing: hyper-connections, Zhu et al. 2024 (arXiv 2409.19606).
 /// A sum over streams goes from the first to the last, one fused multiply-add after the other. What a token gets does
 /// not depend on how many tokens a call has.
 /// Derivatives (`_vjp`, `_jvp`) are computed in double for every type and rounded once. Of data in double, a product or

@@ -62,8 +62,8 @@ inline void read_scores(double* scores, const attn_operands& a, std::size_t firs
     for (std::size_t i = 0; i < a.kept_from(first); ++i) scores[i] = a.columns == 0 ? 0 : score_of(a, first + i).s;
 }
 
-inline void attn_res(std::size_t count, std::size_t columns, const output& h, const output& p, const input& k,
-                     const input& q, double eps)
+inline void attn_res_of_token(std::size_t count, std::size_t columns, const output& h, const output& p,
+                              const input& k, const input& q, double eps)
 {
     const attn_operands a{count, columns, k, q, eps};
     double scores[rows_kept];
@@ -100,11 +100,19 @@ inline void attn_res(std::size_t count, std::size_t columns, const output& h, co
     }
 }
 
-/// dk_i = p_i dh + ds_i r_i (q - xh_i s_i / n), dq = sum_i ds_i xh_i with ds_i = p_i (<dh, k_i> - sum_l p_l <dh, k_l>)
-inline void attn_res_vjp(std::size_t count, std::size_t columns, const output& dk, const output& dq, const input& k,
-                         const input& q, const input& p, const input& dh, double eps, weight_gradient mode)
+inline void attn_res(std::size_t tokens, std::size_t count, std::size_t columns, const output& h, const output& p,
+                     const input& k, const input& q, double eps)
 {
-    if (columns == 0) return;
+    for (std::size_t t = 0; t < tokens; ++t) {
+        attn_res_of_token(count, columns, rows_from(h, t), rows_from(p, t), rows_from(k, t * count), q, eps);
+    }
+}
+
+/// dk_i = p_i dh + ds_i r_i (q - xh_i s_i / n), dq = sum_i ds_i xh_i with ds_i = p_i (<dh, k_i> - sum_l p_l <dh, k_l>)
+inline void attn_res_vjp_of_token(std::size_t count, std::size_t columns, const output& dk, const output& dq,
+                                  const input& k, const input& q, const input& p, const input& dh, double eps,
+                                  weight_gradient mode)
+{
     const attn_operands a{count, columns, k, q, eps};
     double weights[rows_kept], products[rows_kept], to_q[rows_kept], to_k[rows_kept];
     weighted_rows sum;
@@ -138,6 +146,18 @@ inline void attn_res_vjp(std::size_t count, std::size_t columns, const output& d
     }
 }
 
+inline void attn_res_vjp(std::size_t tokens, std::size_t count, std::size_t columns, const output& dk,
+                         const output& dq, const input& k, const input& q, const input& p, const input& dh,
+                         double eps, weight_gradient mode)
+{
+    if (columns == 0) return;
+    if (tokens == 0) begin_weight_gradient(dq, columns, mode);
+    for (std::size_t t = 0; t < tokens; ++t) {
+        attn_res_vjp_of_token(count, columns, rows_from(dk, t * count), dq, rows_from(k, t * count), q,
+                              rows_from(p, t), rows_from(dh, t), eps, t == 0 ? mode : weight_gradient::accumulate);
+    }
+}
+
 /// ts_i = r_i (<tq, k_i> + <q, tk_i>) - s_i r_i^2 <k_i, tk_i> / n
 inline double score_along(const attn_operands& a, const input& tk, const input& tq, std::size_t i)
 {
@@ -150,10 +170,9 @@ inline double score_along(const attn_operands& a, const input& tk, const input& 
 }
 
 /// th = sum_i p_i tk_i + tp_i k_i with tp_i = p_i (ts_i - sum_l p_l ts_l)
-inline void attn_res_jvp(std::size_t count, std::size_t columns, const output& th, const input& k, const input& q,
-                         const input& p, const input& tk, const input& tq, double eps)
+inline void attn_res_jvp_of_token(std::size_t count, std::size_t columns, const output& th, const input& k,
+                                  const input& q, const input& p, const input& tk, const input& tq, double eps)
 {
-    if (columns == 0) return;
     const attn_operands a{count, columns, k, q, eps};
     double weights[rows_kept], along[rows_kept];
     weighted_rows sum;
@@ -176,6 +195,17 @@ inline void attn_res_jvp(std::size_t count, std::size_t columns, const output& t
             sum.add(weights[i] * (along[i] - mean), {k, first + i});
         }
         sum.write(columns, {th, 0});
+    }
+}
+
+inline void attn_res_jvp(std::size_t tokens, std::size_t count, std::size_t columns, const output& th,
+                         const input& k, const input& q, const input& p, const input& tk, const input& tq,
+                         double eps)
+{
+    if (columns == 0) return;
+    for (std::size_t t = 0; t < tokens; ++t) {
+        attn_res_jvp_of_token(count, columns, rows_from(th, t), rows_from(k, t * count), q, rows_from(p, t),
+                              rows_from(tk, t * count), tq, eps);
     }
 }
 

@@ -105,15 +105,16 @@
       (shape s, std::size_t streams, output ty, input f, input m, input tx, input tf, input tm),                       \
       (s, streams, ty, f, m, tx, tf, tm))                                                                              \
     X(void, attn_res,                                                                                                  \
-      (std::size_t count, std::size_t columns, output h, output p, input k, input q, double eps),                      \
-      (count, columns, h, p, k, q, eps))                                                                               \
+      (std::size_t tokens, std::size_t count, std::size_t columns, output h, output p, input k, input q, double eps),  \
+      (tokens, count, columns, h, p, k, q, eps))                                                                       \
     X(void, attn_res_vjp,                                                                                              \
-      (std::size_t count, std::size_t columns, output dk, output dq, input k, input q, input p, input dh, double eps,  \
-       weight_gradient mode),                                                                                          \
-      (count, columns, dk, dq, k, q, p, dh, eps, mode))                                                                \
+      (std::size_t tokens, std::size_t count, std::size_t columns, output dk, output dq, input k, input q, input p,    \
+       input dh, double eps, weight_gradient mode),                                                                    \
+      (tokens, count, columns, dk, dq, k, q, p, dh, eps, mode))                                                        \
     X(void, attn_res_jvp,                                                                                              \
-      (std::size_t count, std::size_t columns, output th, input k, input q, input p, input tk, input tq, double eps),  \
-      (count, columns, th, k, q, p, tk, tq, eps))                                                                      \
+      (std::size_t tokens, std::size_t count, std::size_t columns, output th, input k, input q, input p, input tk,     \
+       input tq, double eps),                                                                                          \
+      (tokens, count, columns, th, k, q, p, tk, tq, eps))                                                              \
     X(void, softmax_jacobian, (shape s, output out, input y, input a), (s, out, y, a))                                 \
     X(void, residual_add_vjp, (shape s, output dx, output df, input dy, double scale), (s, dx, df, dy, scale))         \
     X(void, residual_add_per_channel_vjp,                                                                              \
