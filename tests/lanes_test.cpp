@@ -46,7 +46,7 @@ using residua::test::sign_bit;
 using residua::test::special_bits;
 using residua::test::special_count;
 
-namespace tested = residua::kernels;
+namespace tested = residua::pass;
 namespace oracle = residua::oracle;
 
 // --- exact arithmetic ------------------------------------------------------------------------------------------
