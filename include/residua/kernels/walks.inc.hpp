@@ -1118,7 +1118,7 @@ RESIDUA_LANE_INLINE total_of<Op, T> total_of_row(const Op& op, std::size_t n, co
                                                  const source<In>&... rest)
 {
     if (!is_one_block(n, first, rest...)) [[unlikely]] {
-        total_of<Op, T> total;
+        auto total = no_terms<total_of<Op, T>>();
         const source<T> in[] = {copy_of(first), copy_of(rest)...};
         sum_blocks(op, n, total, in);
         return total;
