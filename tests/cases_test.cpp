@@ -19,10 +19,6 @@
 #include <utility>
 #include <vector>
 
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
-
 #include "support/api.hpp"
 #include "support/memory.hpp"
 #include "support/reference.hpp"

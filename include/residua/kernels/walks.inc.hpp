@@ -967,11 +967,6 @@ RESIDUA_LANE_INLINE auto widened(two<V> v)
 {
     return two<wide_of<V>>{widened(v.first), widened(v.second)};
 }
-template <class V>
-RESIDUA_LANE_INLINE two<double> sum(two<V> v)
-{
-    return {sum(v.first), sum(v.second)};
-}
 
 /// The terms of four vectors from x[...] on, or of eight: added in pairs, which loses less than one after the other, and
 /// lets none wait for all before it.
@@ -1126,9 +1121,9 @@ RESIDUA_LANE_INLINE total_of<Op, T> total_of_row(const Op& op, std::size_t n, co
     const T* const pointers[] = {first.direct(), rest.direct()...};
     return terms_of_block(op, n, pointers);
 }
-/// The sum of op's terms along one row of n elements: two<double> of an operation that has two.
+/// The sum of op's terms along one row of n elements.
 template <class Op, class T, class... In>
-inline auto sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
+inline double sum_row(const Op& op, std::size_t n, const source<T>& first, const source<In>&... rest)
 {
     return sum(total_of_row(op, n, first, rest...));
 }

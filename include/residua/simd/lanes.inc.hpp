@@ -454,7 +454,7 @@ RESIDUA_LANE_INLINE bool all_normal_as_float(W v)
 {
     return all(W::broadcast(0x1p-126) <= abs(v));
 }
-/// The same, where few numbers are subnormal or zero: of all lanes at once is asked whether there is one.
+/// quickly_narrowed(v) where few numbers are subnormal or zero: of all lanes at once is asked whether there is one.
 template <class W>
 RESIDUA_LANE_INLINE auto narrowed(W v)
 {
