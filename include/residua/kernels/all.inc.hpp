@@ -30,8 +30,9 @@
 #undef far
 
 // A register must not go through memory for a call; the scalar backend has none, and leaves the choice to the compiler,
-// since sixteen lanes in plain loops are a lot of code to have in every place.
-#if RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_SCALAR
+// since sixteen lanes in plain loops are a lot of code to have in every place. Unoptimised they are all in memory, and to
+// copy every function into every other takes a compiler a minute.
+#if RESIDUA_PASS_BACKEND == RESIDUA_BACKEND_SCALAR || !defined(__OPTIMIZE__)
 #define RESIDUA_LANE_INLINE inline
 #else
 #define RESIDUA_LANE_INLINE RESIDUA_INLINE
