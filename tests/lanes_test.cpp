@@ -685,6 +685,34 @@ TYPED_TEST(Lanes, MinAndMaxGiveTheSecondWhenNeitherIsLess)
     this->expect("max", x, [](auto a, auto b) { return max(a, b); }, defined_max<T>);
 }
 
+template <class V>
+V zero(V)
+{
+    return V::broadcast(0);
+}
+/// One that the compiler does not know.
+template <class T>
+T any_zero()
+{
+    volatile T number = 0;
+    return number;
+}
+
+// (of which Clang makes an instruction of AArch64's to which the two zeros are not equal, in a definition too)
+TYPED_TEST(Lanes, MinAndMaxOfAZeroThatTheCompilerKnowsAreTheSame)
+{
+    using T = TypeParam;
+    const auto x = single_operands<T>();
+    this->expect(
+        "min(0, a)", x, [](auto a) { return min(zero(a), a); }, [](T a) { return defined_min(any_zero<T>(), a); });
+    this->expect(
+        "min(a, 0)", x, [](auto a) { return min(a, zero(a)); }, [](T a) { return defined_min(a, any_zero<T>()); });
+    this->expect(
+        "max(0, a)", x, [](auto a) { return max(zero(a), a); }, [](T a) { return defined_max(any_zero<T>(), a); });
+    this->expect(
+        "max(a, 0)", x, [](auto a) { return max(a, zero(a)); }, [](T a) { return defined_max(a, any_zero<T>()); });
+}
+
 TYPED_TEST(Lanes, RoundGoesToTheNearestIntegerHalvesToEven)
 {
     using T = TypeParam;
