@@ -458,7 +458,8 @@ std::string description(const any_call& call)
     return text;
 }
 
-std::string fault_of(const any_call& call, std::span<const api::target> targets)
+std::string fault_of(const any_call& call, std::span<const api::target> targets,
+                     const std::vector<operations::operation>* other_table)
 {
     contents given;
     run_in_place(call, nullptr, given);  // rows that lie on one another are one
@@ -472,6 +473,13 @@ std::string fault_of(const any_call& call, std::span<const api::target> targets)
             fault += ", with the target " + std::string(api::name(target));
             break;
         }
+    }
+    if (fault.empty() && other_table != nullptr) {
+        any_call other = call;
+        const auto& op = (*other_table)[static_cast<std::size_t>(call.op - operations::all().data())];
+        other.form = &op.forms[static_cast<std::size_t>(call.form - call.op->forms.data())];
+        fault = run_in_place(other, &expected, given);
+        if (!fault.empty()) fault += ", in the other table";
     }
     // the bits are the same everywhere, so the fastest will do
     if (fault.empty()) fault = not_rounded_once(call, given, expected);

@@ -36,12 +36,14 @@ any_call call_of(std::span<const std::uint8_t> bytes);
 std::string description(const any_call& call);
 
 /// What is wrong with a call, or nothing:
-/// - with every target the same bits as with the scalar one on operands that are packed and apart (every NaN is the same),
+/// - with every target, and in another table of the same operations, the same bits as with the scalar target on operands
+///   that are packed and apart (every NaN is the same),
 /// - nothing written but the rows of the outputs,
 /// - operands of other types as those of double or float, rounded once,
 /// - no NaN of finite numbers, where no double leaves its range,
 /// - within the bound of the formula in long double, and NaN where that makes an input's NaN so (oracle.hpp).
-std::string fault_of(const any_call& call, std::span<const api::target> targets);
+std::string fault_of(const any_call& call, std::span<const api::target> targets,
+                     const std::vector<operations::operation>* other_table = nullptr);
 
 }  // namespace fuzz
 

@@ -1,5 +1,5 @@
 // The table of operations. A new operation is one line here: its roles in the order of its parameters, its name, a
-// call.
+// call. Compiled a second time in one program, it is in the namespace RESIDUA_TEST_TABLE.
 
 #include <span>
 #include <tuple>
@@ -10,7 +10,11 @@
 #include "support/operations.hpp"
 // clang-format on
 
-namespace operations {
+#ifndef RESIDUA_TEST_TABLE
+#define RESIDUA_TEST_TABLE operations
+#endif
+
+namespace RESIDUA_TEST_TABLE {
 
 /// An operand: for each row of the operation `Rows` rows, of `Columns` times its columns.
 template <use Use, std::size_t Rows = 1, std::size_t Columns = 1, std::size_t Fixed = 0>
@@ -616,4 +620,4 @@ const std::vector<operation>& all()
     return table;
 }
 
-}  // namespace operations
+}  // namespace RESIDUA_TEST_TABLE

@@ -117,6 +117,10 @@ struct operation {
 
 /// The table.
 const std::vector<operation>& all();
+/// The same of the static interface with xsimd: the fuzz target has both.
+namespace with_xsimd {
+const std::vector<operation>& all();
+}
 
 // --- their elements -----------------------------------------------------------------------------------------------
 
