@@ -3,9 +3,12 @@
 
 namespace RESIDUA_PASS {
 
-// On Arm always NEON, whatever xsimd would prefer: SVE is not wider on the machines there are.
+// On Arm always NEON, whatever xsimd would prefer: SVE is not wider on the machines there are. Of AVX-512 without its part
+// for bytes (-march=knl) xsimd 8.1 prefers what it has no registers for.
 #if defined(__aarch64__)
 using arch = xsimd::neon64;
+#elif defined(__AVX512CD__) && !defined(__AVX512BW__)
+using arch = xsimd::avx512f;
 #else
 using arch = xsimd::default_arch;
 #endif
