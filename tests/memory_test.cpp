@@ -48,13 +48,13 @@ std::byte* row_at(const place& p, std::size_t i, element type)
 void scatter(const bytes& packed, const place& p, element type)
 {
     const std::size_t width = p.columns * size_of(type);
-    for (std::size_t i = 0; i < p.count; ++i) std::memcpy(row_at(p, i, type), packed.data() + i * width, width);
+    for (std::size_t i = 0; i < p.count; ++i) std::copy_n(packed.data() + i * width, width, row_at(p, i, type));
 }
 bytes gather(const place& p, element type)
 {
     const std::size_t width = p.columns * size_of(type);
     bytes packed(p.count * width);
-    for (std::size_t i = 0; i < p.count; ++i) std::memcpy(packed.data() + i * width, row_at(p, i, type), width);
+    for (std::size_t i = 0; i < p.count; ++i) std::copy_n(row_at(p, i, type), width, packed.data() + i * width);
     return packed;
 }
 
