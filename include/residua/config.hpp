@@ -57,8 +57,8 @@ static_assert(sizeof(1.0) == sizeof(double), "residua: -fsingle-precision-consta
 #error \
     "residua: MinGW's GCC misaligns vectors of 32 bytes and more on the stack (GCC bug 54412); use Clang, or RESIDUA_BACKEND_SCALAR"
 #endif
-// For a function that all units have under one name, too: a copy left in an object file could be called from a unit whose
-// CPU lacks its instructions.
+// Never called, only inlined. So it is safe too where all units share its name: a copy left in an object file could be
+// called from a unit whose CPU lacks its instructions.
 #define RESIDUA_INLINE [[gnu::always_inline]] inline
 #define RESIDUA_OUT_OF_LINE [[gnu::noinline]] inline
 

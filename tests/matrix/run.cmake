@@ -1,6 +1,6 @@
 # Runs COMMAND and writes ROW: a word that says how it went, and a row of the table, CELLS and the result. A PROGRAM that
 # was not built, and says why in LOG, is a result too. With RESULTS, a folder, what has been run already, with the same files
-# to the byte, is not run again: some flags change nothing in a program.
+# to the byte, and was equal, is not run again: some flags change nothing in a program.
 cmake_minimum_required(VERSION 3.25)
 get_filename_component(folder ${ROW} DIRECTORY)
 file(MAKE_DIRECTORY ${folder})
@@ -18,10 +18,8 @@ endforeach()
 string(SHA256 key "${key}")
 set(known_result ${RESULTS}/${key})
 if(RESULTS AND EXISTS ${known_result})
-    file(STRINGS ${known_result} known)
-    list(GET known 0 how)
-    list(GET known 1 result)
-    file(WRITE ${ROW} "${how}\n${CELLS} ${result} |\n")
+    file(READ ${known_result} result)
+    file(WRITE ${ROW} "equal\n${CELLS} ${result} |\n")
     return()
 endif()
 
@@ -51,6 +49,6 @@ endif()
 file(WRITE ${ROW} "${how}\n${CELLS} ${result} |\n")
 if(RESULTS AND how STREQUAL "equal")
     file(MAKE_DIRECTORY ${RESULTS})
-    file(WRITE ${ROW}.result "${how}\n${result}\n")
+    file(WRITE ${ROW}.result "${result}")
     file(RENAME ${ROW}.result ${known_result})
 endif()
