@@ -109,6 +109,32 @@ TEST(oracles, every_input_that_is_nan_is_expected_in_some_output)
     }
 }
 
+// An infinite sum of squares was NaN to the reference, so that all of its row was expected to be.
+TEST(oracles, a_nan_makes_no_others_where_numbers_leave_the_range)
+{
+    for (const auto& op : operations::all()) {
+        for (const auto type : {operations::element::float32, operations::element::bfloat16}) {
+            plain_call c{op, type};
+            const auto given = c.given;
+            for (std::size_t i = 0; i < op.operands.size(); ++i) {
+                if (!op.operands[i].is_read()) continue;
+                for (std::size_t k = 0; k < op.operands.size(); ++k) {
+                    if (k == i || !op.operands[k].is_read()) continue;
+                    auto with_large = c.numbers(given, k);
+                    with_large.front() = 0x1.fep127;
+                    c.set(c.given, k, with_large);
+                }
+                auto with_nan = c.numbers(given, i);
+                with_nan.back() = std::numeric_limits<double>::quiet_NaN();
+                c.set(c.given, i, with_nan);
+                c.results = operations::results(op, *c.call.form, c.call.count, c.call.columns, c.given);
+                EXPECT_EQ(c.fault(), "") << operations::description(op, *c.call.form) << ", operand " << i;
+                c.given = given;
+            }
+        }
+    }
+}
+
 // --- what was found ---------------------------------------------------------------------------------------------
 
 template <class T>

@@ -61,7 +61,7 @@ private:
     std::uint64_t state_;
 };
 
-/// A sum with the rounding errors of its additions carried along (Neumaier).
+/// A sum with the rounding errors of its additions carried along (Neumaier), of which an infinite one has none.
 class exact_sum {
 public:
     void add(wide x)
@@ -70,7 +70,7 @@ public:
         rest_ += std::abs(sum_) >= std::abs(x) ? (sum_ - next) + x : (x - next) + sum_;
         sum_ = next;
     }
-    wide value() const { return sum_ + rest_; }
+    wide value() const { return std::isfinite(sum_) ? sum_ + rest_ : sum_; }
 
 private:
     wide sum_ = 0;
