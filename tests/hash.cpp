@@ -510,6 +510,23 @@ void hash_attn_res(hasher& h, const stream_sample<T>& in)
     h.add(out);
 }
 
+template <class T>
+void hash_attn_res_of_tokens(hasher& h, const stream_sample<T>& in)
+{
+    const std::size_t s = in.streams;
+    const auto q = in.of(in.f, 1).row(0);
+    std::vector<T> out(in.f.size()), p(in.tokens * s), dk(in.x.size()), dq(q.data, q.data + q.columns);
+    api::attn_res(in.of(out, 1), in.of(p, 1), in.of(in.x, s), q, {.eps = 1e-6});
+    h.add(out);
+    h.add(p);
+    api::attn_res_vjp(in.of(dk, s), dq, in.of(in.x, s), q, in.of(p, 1), in.of(in.f, 1),
+                      {.eps = 1e-6, .dq = residua::weight_gradient::accumulate});
+    h.add(dk);
+    h.add(dq);
+    api::attn_res_jvp(in.of(out, 1), in.of(in.x, s), q, in.of(p, 1), in.of(in.dy, s), dq, {.eps = 1e-6});
+    h.add(out);
+}
+
 /// What the others leave out: derivatives of mHC's streams, coefficients that all tokens share, a gradient that is added up.
 template <class T>
 void hash_more_streams(hasher& h, const stream_sample<T>& in)
@@ -569,10 +586,17 @@ void hash_streams()
             }
         }
     }
+    hasher of_tokens;
+    for (const std::size_t s : {1U, 5U, 129U, 300U}) {
+        for (const auto k : {kind::special, kind::moderate, kind::of_any_size, kind::large, kind::small}) {
+            hash_attn_res_of_tokens(of_tokens, stream_sample<T>{k, s, 33, random});
+        }
+    }
     add_line<T>("streams", mixing);
     add_line<T>("mhc_coefficients", mhc);
     add_line<T>("gated_residual", gated);
     add_line<T>("attn_res", attention);
+    add_line<T>("attn_res_of_tokens", of_tokens);
     add_line<T>("mhc_streams_and_accumulated", more);
 }
 

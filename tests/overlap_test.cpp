@@ -23,9 +23,8 @@ struct operands_apart {
 
     operands_apart(const operations::operation& operation, const operations::form& f) : op{operation}, form{f}
     {
-        const std::size_t count = op.called_for_each_row ? 1 : 2;
         for (std::size_t i = 0; i < op.operands.size(); ++i) {
-            places.push_back(operations::packed(op, i, count, columns,
+            places.push_back(operations::packed(op, i, 2, columns,
                                                 reinterpret_cast<std::byte*>(memory.data()) + (2 * i + 1) * room));
         }
     }

@@ -81,7 +81,7 @@ void attn_res(H&& h, P&& p, const K& k, const Q& q, attn_res_options options)
     RESIDUA_ASSERT(local::fits_attn_res(keys, weights) && local::has_columns_of(keys, out, weights.count)
                        && local::has_columns_of(keys, query, 1),
                    "attn_res: the shapes do not fit");
-    RESIDUA_ASSERT(local::writes_apart(out, keys, weights) && detail::same_or_apart(out, query),
+    RESIDUA_ASSERT(local::writes_apart(out, keys, weights) && local::same_rows_or_apart(out, query),
                    "attn_res: h overlaps another operand");
     RESIDUA_ASSERT(local::writes_apart(weights, keys, query), "attn_res: p overlaps another operand");
     RESIDUA_ASSERT(options.eps.value >= 0, "attn_res: eps must be at least 0");

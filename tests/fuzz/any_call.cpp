@@ -418,9 +418,7 @@ any_call call_of(std::span<const std::uint8_t> all)
     call.count = count_and_stores % 5;
     call.stores = count_and_stores < 5 ? residua::store::cached : residua::store::streaming;
     call.columns = columns_of(in);
-    // without a column, attn_res leaves p alone
-    const bool needs_columns = !call.op->has_columns() || call.op->called_for_each_row;
-    if (needs_columns) call.columns = std::max<std::size_t>(call.columns, 1);
+    if (!call.op->has_columns()) call.columns = std::max<std::size_t>(call.columns, 1);
     call.places = places_of(in, *call.op, *call.form, call.columns);
     for (std::size_t i = 0; i < call.places.size(); ++i) {
         const auto& o = call.op->operands[i];

@@ -455,7 +455,7 @@ void add_attention(table& all)
                                }
                                if (!all_moderate(in, how)) say_nothing(out);
                            },
-                           of_attn_gradient, of_attn_gradient};
+                           of_attn_gradient, of_attn_gradient, false, of_attn_gradient};
     // th of k, q, p, tk, tq
     all["attn_res_jvp"] = {[](const rows_in& in, rows_out& out, const computation& how) {
                                const auto& [k, q, p, tk, tq] = std::tie(in[0], in[1], in[2], in[3], in[4]);

@@ -162,14 +162,6 @@ using shared = role<use::weight, 1, 1, N>;  // the same for every row
 template <std::size_t N>
 using sum_of = role<use::sum, 1, 1, N>;
 
-/// The N rows of one token, for operations that take one token only.
-template <std::size_t N, class T>
-api::rows<T> rows_of(api::rows<T> all, std::size_t token)
-{
-    all.data += static_cast<std::ptrdiff_t>(token * N) * all.stride;
-    all.count = N;
-    return all;
-}
 using keys_out = role<use::written, 3>;  // of AttnRes
 using keys = role<use::read, 3>;
 
@@ -571,41 +563,17 @@ std::vector<operation> make_all()
             "gated_write_jvp",
             [](auto ty, auto f, auto m, auto tx, auto tf, auto tm) { api::gated_write_jvp(ty, f, m, tx, tf, tm); })
             .that_writes_only_over({{0, 3}}),
-        make_wide<out, numbers_out<3>, keys, in>("attn_res",
-                                                 [](auto h, auto p, auto k, auto q) {
-                                                     for (std::size_t t = 0; t < h.count; ++t) {
-                                                         api::attn_res(rows_of<1>(h, t), rows_of<1>(p, t),
-                                                                       rows_of<3>(k, t), rows_of<1>(q, t),
-                                                                       {.eps = 0x1p-20});
-                                                     }
-                                                 })
-            .that_rounds_inside()  // p
-            .that_is_called_for_each_row()
-            .that_writes_only_over({{0, 3}}),
-        make_wide<keys_out, out, keys, in, coefficients<3>, in>("attn_res_vjp",
-                                                                [](auto dk, auto dq, auto k, auto q, auto p,
-                                                                   auto dh) {
-                                                                    for (std::size_t t = 0; t < dq.count; ++t) {
-                                                                        api::attn_res_vjp(
-                                                                            rows_of<3>(dk, t), rows_of<1>(dq, t),
-                                                                            rows_of<3>(k, t), rows_of<1>(q, t),
-                                                                            rows_of<1>(p, t), rows_of<1>(dh, t),
-                                                                            {.eps = 0x1p-20});
-                                                                    }
-                                                                })
-            .that_is_called_for_each_row()
+        make_wide<out, numbers_out<3>, keys, weight>(
+            "attn_res", [](auto h, auto p, auto k, auto q) { api::attn_res(h, p, k, q, {.eps = 0x1p-20}); })
+            .that_rounds_inside()              // p
+            .that_writes_only_over({{0, 0}}),  // nothing
+        make_wide<keys_out, sum, keys, weight, coefficients<3>, in>(
+            "attn_res_vjp", [](auto dk, auto dq, auto k, auto q, auto p,
+                               auto dh) { api::attn_res_vjp(dk, dq, k, q, p, dh, {.eps = 0x1p-20}); })
             .that_writes_only_over({{0, 2}}),
-        make_wide<out, keys, in, coefficients<3>, keys, in>("attn_res_jvp",
-                                                            [](auto th, auto k, auto q, auto p, auto tk, auto tq) {
-                                                                for (std::size_t t = 0; t < th.count; ++t) {
-                                                                    api::attn_res_jvp(
-                                                                        rows_of<1>(th, t), rows_of<3>(k, t),
-                                                                        rows_of<1>(q, t), rows_of<1>(p, t),
-                                                                        rows_of<3>(tk, t), rows_of<1>(tq, t),
-                                                                        {.eps = 0x1p-20});
-                                                                }
-                                                            })
-            .that_is_called_for_each_row()
+        make_wide<out, keys, weight, coefficients<3>, keys, weight>(
+            "attn_res_jvp", [](auto th, auto k, auto q, auto p, auto tk,
+                               auto tq) { api::attn_res_jvp(th, k, q, p, tk, tq, {.eps = 0x1p-20}); })
             .that_writes_only_over({{0, 0}}),  // nothing
     };
 }

@@ -57,9 +57,8 @@ struct form {
 struct operation {
     const char* name;
     std::vector<operand> operands;
-    bool computes_in_double;           // whatever the types of the operands
-    bool rounds_inside = false;        // to the type of an operand, before the end
-    bool called_for_each_row = false;  // it takes one at a time
+    bool computes_in_double;     // whatever the types of the operands
+    bool rounds_inside = false;  // to the type of an operand, before the end
     std::vector<std::pair<std::size_t, std::size_t>> only_over =
         {};                      // else every output over every input of its shape
     double low = -2, high = 2;   // of its inputs
@@ -106,11 +105,6 @@ struct operation {
     operation&& that_rounds_inside() &&
     {
         rounds_inside = true;
-        return std::move(*this);
-    }
-    operation&& that_is_called_for_each_row() &&
-    {
-        called_for_each_row = true;
         return std::move(*this);
     }
 };
