@@ -636,6 +636,27 @@ TYPED_TEST(every_type, an_infinite_gradient_passes_where_the_gate_is_zero)
     }
 }
 
+// ReGLU has no slope at 0, where that of a closed gate is taken.
+TYPED_TEST(every_type, reglu_passes_a_gradient_above_zero_only)
+{
+    using T = TypeParam;
+    const std::vector<T> up{T(2.0F)}, one{T(1.0F)};
+    std::vector<T> dgate(1), dup(1), ty(1);
+    for (const float gate : {0.0F, -0.0F, -0x1p-20F, 0x1p-20F}) {
+        const std::vector<T> g{T(gate)};
+        const float slope = gate > 0 ? 2.0F : 0.0F;
+        const float open = gate > 0 ? gate : 0.0F;
+        api::reglu_vjp(dgate, dup, g, up, one);
+        EXPECT_EQ(as_wide(dgate[0]), slope) << gate;
+        EXPECT_EQ(as_wide(dup[0]), open) << gate;
+        api::reglu_jvp(ty, g, up, one, std::vector<T>{T(0.0F)});
+        EXPECT_EQ(as_wide(ty[0]), slope) << gate;
+        if (gate > 0) continue;
+        api::reglu_vjp(dgate, dup, g, up, std::vector<T>{T(infinity)});
+        EXPECT_EQ(as_wide(dgate[0]), 0) << gate;
+    }
+}
+
 // NVIDIA/TransformerEngine#2161, tenstorrent/tt-metal#48201: no gradient beyond a clamp, however large; all of it on it.
 TYPED_TEST(every_type, what_is_clamped_passes_no_gradient)
 {

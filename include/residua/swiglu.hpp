@@ -26,8 +26,8 @@
 /// y: NaN in gate or up gives NaN, through every clamp. gate = -infinity is the limit of finite gates: of `sigmoid_gate` +0
 /// up, of the others -0 up, and infinite for an infinite up that is not clamped; of `reglu` +0 up, so NaN for an infinite up.
 /// Gradients: computed in double for every type, and rounded once (of 16 bits by way of float); no product leaves the range
-/// on the way. What is clamped passes no gradient, not even an infinite one; at equality it passes. NaN in any input gives
-/// NaN in every output.
+/// on the way. What is clamped passes no gradient, not even an infinite one; at equality it passes. At a gate of 0 `reglu`
+/// passes none. NaN in any input gives NaN in every output.
 /// Error of y, over the whole range and subnormal results included: at most 2 ulp, precise 1 ulp; `geglu`, `geglu_tanh` and
 /// `situ_glu` 1 ulp, `reglu` half an ulp, either way.
 /// Error of gradients: at most 1 ulp, next to a zero of a' too; of the sum in a JVP, and of dgate of `situ_glu`, which is one

@@ -484,10 +484,10 @@ residua_break("softmax: the tail of the largest element is filled with zeros" ke
     "kernels_test cases_test operations_test")
 residua_break("softmax's gradient: the sign of the sum" kernels/softmax.inc.hpp
     [==[const V rest = a - V::broadcast(sum);]==] [==[const V rest = a + V::broadcast(sum);]==]
-    "norms_test kernels_test operations_test")
+    "streams_test operations_test")
 residua_break("softmax's gradient: a large one is not scaled" kernels/softmax.inc.hpp
     [==[if (!(size >= 0x1p-900 && size <= 0x1p960)) up =]==] [==[if (n == 0 && size > 0) up =]==]
-    "norms_test kernels_test operations_test")
+    "streams_test operations_test")
 
 # --- gated activations ------------------------------------------------------------------------------------------
 

@@ -207,6 +207,7 @@ std::vector<sampled> over_doubles(std::size_t count, unsigned threads)
     for (unsigned t = 0; t < threads; ++t) {
         pool.emplace_back([&] {
             for (std::size_t i = next++; i < all.size(); i = next++) all[i] = measure(functions[i], count);
+            mpfr_free_cache();  // each thread has its own
         });
     }
     pool.clear();
