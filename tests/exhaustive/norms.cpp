@@ -94,29 +94,45 @@ moments moments_of(const std::vector<float>& x, bool centered)
     return m;
 }
 
+/// Of a float, at least that of the smallest normal one.
 double unit_of(double exact)
 {
-    const int exponent = exact == 0 ? -126 : std::max(std::ilogb(exact), -126);
-    return std::ldexp(1.0, exponent - 23);
+    const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(exact) >> 52) & 0x7ff);
+    const int exponent = std::max(field - 1023, -126);
+    return std::bit_cast<double>(static_cast<std::uint64_t>(exponent - 23 + 1023) << 52);
 }
 
+/// A row, its weight, and what a norm needs to know of it.
+struct measured_row {
+    std::vector<float> x, w;
+    moments about;
+
+    measured_row(distribution d, std::size_t n, int exponent, std::uint64_t seed, bool centered)
+        : x{row_of(d, n, exponent, seed)},
+          w{row_of(distribution::normal, n, 0, seed + 1)},
+          about{moments_of(x, centered)}
+    {
+        for (float& e : w) e = std::copysign(std::clamp(std::abs(e), 0.125F, 8.0F), e);
+    }
+};
+
+/// NaN is the worst of all errors.
+bool is_worse(double error, double worst) { return !(error <= worst) && !std::isnan(worst); }
+
+/// The worst error of its norm.
 template <bool Centered>
-worst_row measure_row(std::size_t n, distribution d, int exponent, float eps, std::uint64_t seed)
+double error_of(const measured_row& row, float eps)
 {
-    const auto x = row_of(d, n, exponent, seed);
-    auto w = row_of(distribution::normal, n, 0, seed + 1);
-    for (float& e : w) e = std::copysign(std::clamp(std::abs(e), 0.125F, 8.0F), e);
-    std::vector<float> y(n);
+    const auto& [x, w, m] = row;
+    std::vector<float> y(x.size());
     if constexpr (Centered) {
         api::layer_norm(y, x, w, api::no_bias, {.eps = eps});
     } else {
         api::rms_norm(y, x, w, {.eps = eps});
     }
-    const auto m = moments_of(x, Centered);
     const long double r = 1 / std::sqrt(m.mean_square + static_cast<long double>(eps));
-    worst_row worst;
-    worst.rows = 1;
-    for (std::size_t j = 0; j < n; ++j) {
+    double worst = 0;
+    for (std::size_t j = 0; j < x.size(); ++j) {
         const auto normal = static_cast<double>((static_cast<long double>(x[j]) - m.mean) * r);
         const double exact = normal * static_cast<double>(w[j]);
         const double distance = std::abs(static_cast<double>(y[j]) - exact);
@@ -127,11 +143,7 @@ worst_row measure_row(std::size_t n, distribution d, int exponent, float eps, st
         } else if (!(std::abs(normal) >= static_cast<double>(std::numeric_limits<float>::min()))) {
             continue;  // the bound is for what is a normal number before the weight
         }
-        if (!(error <= worst.ulp) && !std::isnan(worst.ulp)) {  // a NaN stays
-            worst.ulp = error;
-            worst.at =
-                fmt::format("{} elements, {}, near 2^{}, eps {}", n, names[static_cast<int>(d)], exponent, eps);
-        }
+        if (is_worse(error, worst)) worst = error;
     }
     return worst;
 }
@@ -156,21 +168,20 @@ worst_row measure(bool all, unsigned threads)
                     if (((Distributions >> d) & 1U) == 0) continue;
                     for (int e = -140; e <= 126; e += step) {
                         const std::uint64_t seed = (length * 512 + static_cast<std::uint64_t>(e + 140)) * 8 + d;
+                        const measured_row row{static_cast<distribution>(d), length, e, seed, Centered};
                         for (const float eps : {0.0F, 1e-6F}) {
-                            const auto seen =
-                                measure_row<Centered>(length, static_cast<distribution>(d), e, eps, seed);
-                            mine.rows += seen.rows;
-                            if (seen.ulp > mine.ulp) {
-                                mine.ulp = seen.ulp;
-                                mine.at = seen.at;
-                            }
+                            const double error = error_of<Centered>(row, eps);
+                            ++mine.rows;
+                            if (!is_worse(error, mine.ulp)) continue;
+                            mine.ulp = error;
+                            mine.at = fmt::format("{} elements, {}, near 2^{}, eps {}", length, names[d], e, eps);
                         }
                     }
                 }
             }
             const std::scoped_lock locked{lock};
             worst.rows += mine.rows;
-            if (!(mine.ulp <= worst.ulp) && !std::isnan(worst.ulp)) {
+            if (is_worse(mine.ulp, worst.ulp)) {
                 worst.ulp = mine.ulp;
                 worst.at = mine.at;
             }
