@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
@@ -15,6 +14,8 @@
 #include <fmt/format.h>
 
 #include <residua/dispatch.hpp>
+
+#include "operations.hpp"
 
 namespace exhaustive {
 
@@ -94,14 +95,6 @@ moments moments_of(const std::vector<float>& x, bool centered)
     return m;
 }
 
-/// Of a float, at least that of the smallest normal one.
-double unit_of(double exact)
-{
-    const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(exact) >> 52) & 0x7ff);
-    const int exponent = std::max(field - 1023, -126);
-    return std::bit_cast<double>(static_cast<std::uint64_t>(exponent - 23 + 1023) << 52);
-}
-
 /// A row, its weight, and what a norm needs to know of it.
 struct measured_row {
     std::vector<float> x, w;
@@ -116,10 +109,7 @@ struct measured_row {
     }
 };
 
-/// NaN is the worst of all errors.
-bool is_worse(double error, double worst) { return !(error <= worst) && !std::isnan(worst); }
-
-/// The worst error of its norm.
+/// The worst error of its norm; of a NaN it is infinite.
 template <bool Centered>
 double error_of(const measured_row& row, float eps)
 {
@@ -136,14 +126,15 @@ double error_of(const measured_row& row, float eps)
         const auto normal = static_cast<double>((static_cast<long double>(x[j]) - m.mean) * r);
         const double exact = normal * static_cast<double>(w[j]);
         const double distance = std::abs(static_cast<double>(y[j]) - exact);
-        double error = distance / unit_of(exact);
+        double error = distance / unit_of_float(exact);
         if constexpr (Centered) {
             const double f = std::abs(static_cast<double>(w[j]));
-            error = distance / (unit_of(exact) / 2 + 0x1p-45 * (std::abs(exact) + f));
+            error = distance / (unit_of_float(exact) / 2 + 0x1p-45 * (std::abs(exact) + f));
         } else if (!(std::abs(normal) >= static_cast<double>(std::numeric_limits<float>::min()))) {
             continue;  // the bound is for what is a normal number before the weight
         }
-        if (is_worse(error, worst)) worst = error;
+        if (std::isnan(error)) return std::numeric_limits<double>::infinity();
+        worst = std::max(worst, error);
     }
     return worst;
 }
@@ -172,7 +163,7 @@ worst_row measure(bool all, unsigned threads)
                         for (const float eps : {0.0F, 1e-6F}) {
                             const double error = error_of<Centered>(row, eps);
                             ++mine.rows;
-                            if (!is_worse(error, mine.ulp)) continue;
+                            if (error <= mine.ulp) continue;
                             mine.ulp = error;
                             mine.at = fmt::format("{} elements, {}, near 2^{}, eps {}", length, names[d], e, eps);
                         }
@@ -181,7 +172,7 @@ worst_row measure(bool all, unsigned threads)
             }
             const std::scoped_lock locked{lock};
             worst.rows += mine.rows;
-            if (is_worse(mine.ulp, worst.ulp)) {
+            if (mine.ulp > worst.ulp) {
                 worst.ulp = mine.ulp;
                 worst.at = mine.at;
             }

@@ -1,7 +1,6 @@
 #include "operations.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -30,11 +29,8 @@ double error_of(float got, double exact, double unit_of)
     }
     const double y = std::clamp(static_cast<double>(got), -0x1p128, 0x1p128);
     const double e = std::clamp(exact, -0x1p128, 0x1p128);
-    const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(unit_of) >> 52) & 0x7ff);
     const bool is_itself = std::abs(unit_of) <= std::abs(exact);
-    const int exponent = std::clamp(field - 1023, -126, is_itself ? 127 : 1000);
-    const double unit = std::bit_cast<double>(static_cast<std::uint64_t>(exponent - 23 + 1023) << 52);
-    return std::abs(y - e) / unit;
+    return std::abs(y - e) / (is_itself ? unit_of_float(unit_of, 127) : unit_of_float(unit_of));
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 #ifndef RESIDUA_TESTS_EXHAUSTIVE_OPERATIONS_HPP
 #define RESIDUA_TESTS_EXHAUSTIVE_OPERATIONS_HPP
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,6 +26,14 @@ struct operands {
 struct expected {
     std::vector<double> exact, unit_of;
 };
+
+/// The unit in the last place of a float as large as x: from that of the smallest normal number to that of 2^most.
+inline double unit_of_float(double x, int most = 1000)
+{
+    const auto field = static_cast<int>((std::bit_cast<std::uint64_t>(x) >> 52) & 0x7ff);
+    const int exponent = std::clamp(field - 1023, -126, most);
+    return std::bit_cast<double>(static_cast<std::uint64_t>(exponent - 23 + 1023) << 52);
+}
 
 /// The largest error seen, and where.
 struct worst_error {

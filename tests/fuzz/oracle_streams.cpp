@@ -435,27 +435,30 @@ void add_attention(table& all)
                        },
                        2, 2};
     // dk, dq of k, q, p, dh
-    all["attn_res_vjp"] = {[](const rows_in& in, rows_out& out, const computation& how) {
-                               const auto& [k, q, p, dh] = std::tie(in[0], in[1], in[2], in[3]);
-                               if (q.empty()) return;
-                               const auto n = static_cast<wide>(q.size());
-                               const auto all_keys = attn_keys(k, q);
-                               std::vector<sized> products;
-                               for (const auto& key : all_keys) products.push_back(dot(dh, key.k));
-                               const auto ds = through_softmax(p, products);
-                               for (std::size_t i = 0; i < keys; ++i) {
-                                   const auto& key = all_keys[i];
-                                   const sized of_q{ds[i].value * key.r, ds[i].size * key.r};
-                                   add_term(out[0], i, p[i], dh);
-                                   add_sized(out[0], i, of_q, q);
-                                   add_sized(out[0], i,
-                                             {-of_q.value * key.score.value / n, of_q.size * key.score.size / n},
-                                             key.normal);
-                                   add_sized(out[1], 0, ds[i], key.normal);
-                               }
-                               if (!all_moderate(in, how)) say_nothing(out);
-                           },
-                           of_attn_gradient, of_attn_gradient, false, of_attn_gradient};
+    all["attn_res_vjp"] = {
+        .row =
+            [](const rows_in& in, rows_out& out, const computation& how) {
+                const auto& [k, q, p, dh] = std::tie(in[0], in[1], in[2], in[3]);
+                if (q.empty()) return;
+                const auto n = static_cast<wide>(q.size());
+                const auto all_keys = attn_keys(k, q);
+                std::vector<sized> products;
+                for (const auto& key : all_keys) products.push_back(dot(dh, key.k));
+                const auto ds = through_softmax(p, products);
+                for (std::size_t i = 0; i < keys; ++i) {
+                    const auto& key = all_keys[i];
+                    const sized of_q{ds[i].value * key.r, ds[i].size * key.r};
+                    add_term(out[0], i, p[i], dh);
+                    add_sized(out[0], i, of_q, q);
+                    add_sized(out[0], i, {-of_q.value * key.score.value / n, of_q.size * key.score.size / n},
+                              key.normal);
+                    add_sized(out[1], 0, ds[i], key.normal);
+                }
+                if (!all_moderate(in, how)) say_nothing(out);
+            },
+        .bound = of_attn_gradient,
+        .bound_of_doubles = of_attn_gradient,
+        .bound_of_sums = of_attn_gradient};
     // th of k, q, p, tk, tq
     all["attn_res_jvp"] = {[](const rows_in& in, rows_out& out, const computation& how) {
                                const auto& [k, q, p, tk, tq] = std::tie(in[0], in[1], in[2], in[3], in[4]);
