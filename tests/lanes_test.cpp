@@ -984,6 +984,24 @@ TEST(Conversion, WideningIsExact)
         });
 }
 
+// (of which Clang compares the floats, and no longer the same way)
+TEST(Conversion, MinAndMaxOfWidenedNumbersAndAZeroThatTheCompilerKnowsAreTheSame)
+{
+    const auto x = single_operands<float>();
+    expect_defined<vectors<float>>(
+        "min(0, widen(a))", x, [](auto a) { return min(zero(widen(a)), widen(a)); },
+        [](float a) { return defined_min(any_zero<double>(), double{a}); });
+    expect_defined<vectors<float>>(
+        "min(widen(a), 0)", x, [](auto a) { return min(widen(a), zero(widen(a))); },
+        [](float a) { return defined_min(double{a}, any_zero<double>()); });
+    expect_defined<vectors<float>>(
+        "max(0, widen(a))", x, [](auto a) { return max(zero(widen(a)), widen(a)); },
+        [](float a) { return defined_max(any_zero<double>(), double{a}); });
+    expect_defined<vectors<float>>(
+        "max(widen(a), 0)", x, [](auto a) { return max(widen(a), zero(widen(a))); },
+        [](float a) { return defined_max(double{a}, any_zero<double>()); });
+}
+
 TEST(Conversion, NarrowingIsToNearestHalvesToEven)
 {
     operands<double, 1> x = single_operands<double>();

@@ -169,11 +169,12 @@ RESIDUA_LANE_INLINE reg<float> from_bits(reg<std::uint32_t> a) { return {hn::Bit
 RESIDUA_LANE_INLINE reg<double> from_bits(reg<std::uint64_t> a) { return {hn::BitCast(tag<double>{}, a.v)}; }
 // clang-format on
 
-// On x86 min(a, b) is a < b ? a : b to the letter; elsewhere the comparison says so.
+// x86's own min(a, b) is a < b ? a : b to the letter; elsewhere the comparison says so. (Clang 19 can make of that, with a zero
+// and numbers that were widened, a <= b ? a : b.)
 template <class T>
 RESIDUA_LANE_INLINE reg<T> min(reg<T> a, reg<T> b)
 {
-#if HWY_ARCH_X86 && HWY_NATIVE_FMA
+#if HWY_ARCH_X86 && HWY_TARGET < HWY_EMU128
     return {hn::Min(a.v, b.v)};
 #else
     keep_sign_of_zero(a.v.raw, b.v.raw);
@@ -184,7 +185,7 @@ RESIDUA_LANE_INLINE reg<T> min(reg<T> a, reg<T> b)
 template <class T>
 RESIDUA_LANE_INLINE reg<T> max(reg<T> a, reg<T> b)
 {
-#if HWY_ARCH_X86 && HWY_NATIVE_FMA
+#if HWY_ARCH_X86 && HWY_TARGET < HWY_EMU128
     return {hn::Max(a.v, b.v)};
 #else
     keep_sign_of_zero(a.v.raw, b.v.raw);
