@@ -990,16 +990,16 @@ TEST(Conversion, MinAndMaxOfWidenedNumbersAndAZeroThatTheCompilerKnowsAreTheSame
     const auto x = single_operands<float>();
     expect_defined<vectors<float>>(
         "min(0, widen(a))", x, [](auto a) { return min(zero(widen(a)), widen(a)); },
-        [](float a) { return defined_min(any_zero<double>(), double{a}); });
+        [](float a) { return defined_min(any_zero<double>(), static_cast<double>(a)); });
     expect_defined<vectors<float>>(
         "min(widen(a), 0)", x, [](auto a) { return min(widen(a), zero(widen(a))); },
-        [](float a) { return defined_min(double{a}, any_zero<double>()); });
+        [](float a) { return defined_min(static_cast<double>(a), any_zero<double>()); });
     expect_defined<vectors<float>>(
         "max(0, widen(a))", x, [](auto a) { return max(zero(widen(a)), widen(a)); },
-        [](float a) { return defined_max(any_zero<double>(), double{a}); });
+        [](float a) { return defined_max(any_zero<double>(), static_cast<double>(a)); });
     expect_defined<vectors<float>>(
         "max(widen(a), 0)", x, [](auto a) { return max(widen(a), zero(widen(a))); },
-        [](float a) { return defined_max(double{a}, any_zero<double>()); });
+        [](float a) { return defined_max(static_cast<double>(a), any_zero<double>()); });
 }
 
 TEST(Conversion, NarrowingIsToNearestHalvesToEven)
